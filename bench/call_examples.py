@@ -117,7 +117,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "GET /counts": _queries(""),
     "GET /session": _queries(""),
     "GET /upcoming": _queries("", "from={soon}&to={later}", "task=rare", "queue=slow", "job_id={recurring}"),
-    "GET /upcoming/density": _queries("", "from={soon}&to={later}&step=1h"),
+    "GET /upcoming/density": _queries("", "from={soon}&to={later}&step=1h", "by=task", "by=task,queue"),
     "GET /tasks": _queries(""),
     "GET /workers": _queries(""),
     "GET /workers/{id}": _ids("/workers/{id}", "worker"),

@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clock, duration, exact, relative } from "./times";
+import { clock, duration, exact, relative, spanMs } from "./times";
 
 const AT = Date.parse("2026-03-29T00:30:00.120Z");
 
 test("durations have two units at most", () => {
   const shown = [0, 38, 999, 1_200, 9_000, 59_000, 243_000, 7_500_000, 3 * 86_400_000 + 4 * 3_600_000].map(duration);
   assert.deepEqual(shown, ["0 ms", "38 ms", "999 ms", "1.2 s", "9 s", "59 s", "4 min 3 s", "2 h 5 min", "3 d 4 h"]);
+});
+
+test("a step is read in its unit", () => {
+  assert.deepEqual(["30s", "5m", "2h", "1d", "soon"].map(spanMs), [30_000, 300_000, 7_200_000, 86_400_000, 0]);
 });
 
 test("relative times say the direction", () => {

@@ -15,6 +15,14 @@ export function duration(ms: number): string {
   return pair(ms, DAY, "d", HOUR, "h");
 }
 
+const UNITS: Record<string, number> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+
+/** "5m", as the API writes a step, in ms; 0 for other texts. */
+export function spanMs(text: string): number {
+  const found = /^(\d+)([smhd])$/.exec(text);
+  return found ? Number(found[1]) * UNITS[found[2]!]! : 0;
+}
+
 function trim(text: string): string {
   return text.replace(/\.0$/, "");
 }

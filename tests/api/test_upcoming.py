@@ -191,6 +191,97 @@ async def test_a_day_by_the_minute_is_allowed_and_bounded(desk: Desk, monkeypatc
     assert parse_instant(usual["end_time"]) - desk.store.now == DAY
 
 
+def shown(group: dict[str, Any]) -> tuple[str | None, str | None, list[int]]:
+    return group["task"], group["queue"], [one["n"] for one in group["buckets"]]
+
+
+async def test_density_is_grouped_by_task_queue_or_both(desk: Desk) -> None:
+    await some(desk)
+    await desk.create(schedule=rfc3339(desk.store.at(2 * MINUTE)), queue="q")
+    until = rfc3339(desk.store.at(21 * MINUTE))
+
+    by_task = await desk.get(f"/upcoming/density?step=10m&by=task&to={until}")
+    by_queue = await desk.get(f"/upcoming/density?step=10m&by=queue&to={until}")
+    both = await desk.get(f"/upcoming/density?step=10m&by=task,queue&to={until}")
+    one_queue = await desk.get(f"/upcoming/density?step=10m&by=task&queue=q&to={until}")
+    plain = await desk.get(f"/upcoming/density?step=10m&to={until}")
+
+    marks = [3, 4, 1]  # one more at 2 minutes; of a, c and d
+    assert [shown(one) for one in by_task["groups"]] == [("mark", None, marks), ("slow", None, [1, 1])]
+    assert [shown(one) for one in by_queue["groups"]] == [(None, "default", [2, 4, 1]), (None, "q", [1, 1, 1])]
+    assert [shown(one) for one in both["groups"]] == [
+        ("mark", "default", [2, 4, 1]),
+        ("slow", "q", [1, 1]),
+        ("mark", "q", [1]),
+    ]
+    assert [shown(one) for one in one_queue["groups"]] == [("slow", None, [1, 1]), ("mark", None, [1])]
+    assert {one["by"] for one in (by_task, one_queue)} == {"task"}
+    assert (plain["by"], plain["groups"], plain["more_groups"]) == (None, [], 0)
+    assert by_task["buckets"] == by_queue["buckets"] == both["buckets"] == plain["buckets"]
+
+
+async def test_groups_are_of_the_callers_runs_or_of_the_job(desk: Desk) -> None:
+    jobs = await some(desk)
+    until = f"to={rfc3339(desk.store.at(11 * MINUTE))}"
+    query = f"/upcoming/density?step=1h&by=task,queue&{until}"
+
+    bobs = await desk.get(query, key="bob")
+    all_ = await desk.get(query, key="root")
+    of_one = await desk.get(f"{query}&job_id={jobs['c']['job_id']}")
+
+    def counts(found: Any) -> dict[str, int]:
+        return {one["task"]: sum(bucket["n"] for bucket in one["buckets"]) for one in found["groups"]}
+
+    assert counts(bobs) == {"mark": 10}
+    assert counts(all_) == {"mark": 10 + 4, "slow": 1}
+    assert counts(of_one) == {"mark": 1}
+
+
+async def test_each_group_tells_up_to_when_it_was_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upcoming, "MOST_COMPUTED", 1_000)
+    await desk.create(schedule="every 1s")
+    await desk.create("slow", payload={"seconds": 1}, schedule="every 1h")
+
+    found = await desk.get("/upcoming/density?step=10m&by=task")
+
+    often, seldom = found["groups"]
+    assert (often["task"], seldom["task"]) == ("mark", "slow")
+    assert desk.store.at(15 * MINUTE) <= parse_instant(often["exact_until"]) <= desk.store.at(17 * MINUTE)
+    assert often["exact_until"] == found["exact_until"]
+    assert (seldom["exact_until"], {one["at_least"] for one in seldom["buckets"]}) == (None, {False})
+
+
+async def test_schedules_that_run_often_get_what_others_leave(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upcoming, "MOST_COMPUTED", 24 * 60 + 24 + 24)
+    await desk.create(schedule="every 1m")
+    for n in range(24):
+        await desk.create(schedule=f"{n} 5 * * *")
+
+    found = await desk.get("/upcoming/density?step=1h")
+
+    assert found["exact_until"] is None
+
+
+async def test_the_largest_groups_are_told_and_how_many_are_left_out(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upcoming, "MOST_GROUPS", 2)
+    for queue, minutes in (("seldom", 60), ("often", 10), ("sometimes", 30)):
+        await desk.create(schedule=f"every {minutes}m", queue=queue)
+
+    found = await desk.get("/upcoming/density?step=1h&by=queue")
+
+    assert [one["queue"] for one in found["groups"]] == ["often", "sometimes"]
+    assert found["more_groups"] == 1
+
+
+@pytest.mark.parametrize("query", ["by=job", "by=task,", "by=task&step=1m"])
+async def test_groups_that_do_not_exist_or_have_too_many_steps_are_refused(desk: Desk, query: str) -> None:
+    refused = await desk.call("GET", f"/v1/upcoming/density?{query}")
+
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "step" if "step" in query else "by")
+
+
 @pytest.mark.parametrize("call", ["", "/density"])
 @pytest.mark.parametrize(
     ("query", "path"),

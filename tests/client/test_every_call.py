@@ -190,11 +190,12 @@ def test_what_is_to_come_is_told(either: Either) -> None:
     job = either(client.jobs.create(task="hello", schedule=HOURLY))
 
     [first, second] = either.first(2, client.upcoming(job_id=job.job_id, limit=1))
-    counted = either(client.upcoming_density(job_id=job.job_id, step="1h"))
+    counted = either(client.upcoming_density(job_id=job.job_id, step="1h", by="task,queue"))
 
     assert first.job_id == second.job_id == job.job_id
     assert second.at - first.at == timedelta(hours=1)
     assert {one.n for one in counted.buckets} == {1}
+    assert [(one.task, one.queue, one.buckets) for one in counted.groups] == [("hello", "default", counted.buckets)]
     either(client.jobs.cancel(job.job_id))
 
 

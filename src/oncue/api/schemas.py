@@ -65,6 +65,7 @@ from oncue.shapes.overview import (
     SeriesPoint,
     UpcomingBucket,
     UpcomingDensity,
+    UpcomingGroup,
     UpcomingRun,
 )
 from oncue.shapes.runs import (
@@ -96,7 +97,8 @@ SHAPES = (
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
     *(OccurrenceCounts, OccurrenceHeat),
-    *(UpcomingRun, UpcomingBucket, UpcomingDensity, KnownProblem, Series, SeriesAnswer, SeriesPoint),
+    *(UpcomingRun, UpcomingBucket, UpcomingGroup, UpcomingDensity, KnownProblem),
+    *(Series, SeriesAnswer, SeriesPoint),
 )
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -20,22 +21,24 @@ from oncue.api.listing import Wanted, instant, page, read_query, wanted_page
 from oncue.api.problems import open_runs
 from oncue.api.series import STEPS
 from oncue.api.shared.context import Api
+from oncue.domain.density import Density, Group, Part, counted, in_all, largest
 from oncue.domain.errors import Invalid
-from oncue.domain.fields import Reader, duration, text
+from oncue.domain.fields import Reader, choice, duration, text
 from oncue.domain.ids import ClassId, JobId, RunId
 from oncue.domain.instants import DAY, LONG_AGO, NEVER, SECOND, Duration, Instant, rfc3339, show_duration
 from oncue.domain.job import JobStatus, Spec
-from oncue.domain.placement import NOTICE_CLASS
+from oncue.domain.placement import NOTICE_CLASS, ClassKey
 from oncue.domain.preview import occurrence_at
-from oncue.domain.upcoming import Coming, Recurring, upcoming
-from oncue.domain.upcoming import density as density_of
+from oncue.domain.upcoming import Coming, Recurring, alike, instants, upcoming
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import CursorRow, DueCounts, JobQuery, Page
+from oncue.engines.port import CursorRow, JobQuery, Page
 from oncue.engines.series import MOST_POINTS
 
 MOST_CURSORS = 1_000  # recurring jobs that one answer looks at, and at most as many that a filter leaves out
 MOST_COMPUTED = 5_000  # occurrences that one density computes
 MOST_COUNTED = 20_000  # waiting runs that it counts
+MOST_GROUPS = 50
+MOST_STEPS_OF_GROUPS = 300
 USUAL_BUCKETS = 200
 LONGEST = 200  # characters of a filter: every name is shorter
 
@@ -47,7 +50,8 @@ FILTERS: Mapping[str, Reader] = {
     "queue": _TEXT,
     "job_id": read_job_id,
 }
-DENSITY: Mapping[str, Reader] = {**FILTERS, "step": duration(SECOND)}
+BY = {"task": ("task",), "queue": ("queue",), "task,queue": ("task", "queue")}
+DENSITY: Mapping[str, Reader] = {**FILTERS, "step": duration(SECOND), "by": choice(BY)}
 Place = tuple[Instant, JobId]
 
 
@@ -215,44 +219,55 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
     """Count the runs to come in steps: occurrences of schedules, and waiting runs that nothing holds."""
     filters, now = read_query(request, DENSITY), api.clock.now()
     asked = _asked(filters, now, max(filters.get("from", now), now) + DAY)
-    step = step_for(filters.get("step"), Duration(asked.until - asked.since))
-    known = await _of_job(api, caller, asked) if asked.job_id else await _cursors(api, caller, asked)
-    with api.watchdog.aside():
-        counted = density_of(known.recurring, asked.since, asked.until, MOST_COMPUTED)
-        found, cut_off = await api.previews.first(caller, counted)
-    counts: Tally[int] = Tally(one.at - one.at % step for one in known.once)
-    for one in found:
-        counts[one.at - one.at % step] += one.n
-    reached = [one.at for one in found if one.more] + ([] if known.reached is None else [known.reached[0]])
-    if cut_off:
-        reached.append(asked.since)  # nothing is known of the schedules after the last one
+    by: Group = filters.get("by", ())
+    length = Duration(asked.until - asked.since)
+    step = step_for(filters.get("step"), length, MOST_STEPS_OF_GROUPS if by else MOST_POINTS)
     if asked.job_id is None:
-        waiting = await _waiting(api, caller, asked, step)
-        counts.update(waiting.counts)
-        reached += [] if waiting.reached is None else [waiting.reached]
-    exact = min(reached, default=None)
+        known = await _cursors(api, caller, asked)
+        waiting = await _waiting(api, caller, asked, step, by)
+    else:
+        known = await _of_job(api, caller, asked)
+        waiting = [Part(counted([one.at], step), {_group(by, one.spec): 1}) for one in known.once]
+    recurring, cut_off = await _occurrences(api, caller, asked, known.recurring, step, by)
+    unknown = asked.since if cut_off else None if known.reached is None else known.reached[0]
+    parts = [*recurring, *waiting]
+    groups, left_out = largest(parts, MOST_GROUPS, unknown) if by else ({}, 0)
     return answer(
         {
             "start_time": rfc3339(Instant(asked.since - asked.since % step)),
             "end_time": rfc3339(asked.until),
             "step": show_duration(step),
-            "exact_until": None if exact is None else rfc3339(exact),
-            "buckets": [
-                {"at": rfc3339(Instant(at)), "n": n, "at_least": exact is not None and at + step > exact}
-                for at, n in sorted(counts.items())
-                if n
+            **_counts(in_all(parts, unknown), step),
+            "by": ",".join(by) or None,
+            "groups": [
+                {"task": None, "queue": None, **dict(zip(by, group, strict=True)), **_counts(found, step)}
+                for group, found in groups.items()
             ],
+            "more_groups": left_out,
         }
     )
 
 
-def step_for(asked: Duration | None, length: Duration) -> Duration:
+def _group(by: Group, of: Spec | ClassKey) -> Group:
+    return tuple(of.task if name == "task" else of.queue for name in by)
+
+
+def _counts(found: Density, step: Duration) -> dict[str, Any]:
+    end = found.reached
+    return {
+        "exact_until": None if end is None else rfc3339(end),
+        "buckets": [
+            {"at": rfc3339(at), "n": n, "at_least": end is not None and at + step > end}
+            for at, n in found.steps.items()
+        ],
+    }
+
+
+def step_for(asked: Duration | None, length: Duration, most: int = MOST_POINTS) -> Duration:
     step = asked or next((step for step in STEPS if length <= USUAL_BUCKETS * step), DAY)
-    if length > (MOST_POINTS - 1) * step:
-        least = show_duration(Duration(-(-length // ((MOST_POINTS - 1) * SECOND)) * SECOND))
-        raise Invalid.of(
-            "step", "too_many", f"gives more than {MOST_POINTS:,} steps in this window; use {least} or more"
-        )
+    if length > (most - 1) * step:
+        least = show_duration(Duration(-(-length // ((most - 1) * SECOND)) * SECOND))
+        raise Invalid.of("step", "too_many", f"gives more than {most:,} steps in this window; use {least} or more")
     return step
 
 
@@ -261,7 +276,29 @@ async def _cursors(api: Api, caller: Caller, asked: _Asked) -> _Known:
     return _Known(recurring, (), reached)
 
 
-async def _waiting(api: Api, caller: Caller, asked: _Asked, step: Duration) -> DueCounts:
+async def _occurrences(
+    api: Api, caller: Caller, asked: _Asked, jobs: Iterable[Recurring], step: Duration, by: Group
+) -> tuple[list[Part], bool]:
+    """Count the occurrences of each schedule. True: computing was cut off, and those of some schedules are unknown."""
+    schedules = alike(jobs)
+    computing = instants([same[0] for same in schedules], asked.since, asked.until, MOST_COMPUTED)
+    with api.watchdog.aside():
+        found, cut_off = await api.previews.first(caller, computing)
+    of: defaultdict[int, list[Instant]] = defaultdict(list)
+    reached: dict[int, Instant] = {}
+    for one in found:
+        if one.more:
+            reached[one.schedule] = one.at
+        else:
+            of[one.schedule].append(one.at)
+    parts = [
+        Part(counted(of[number], step), Tally(_group(by, job.spec) for job in same), reached.get(number))
+        for number, same in enumerate(schedules)
+    ]
+    return parts, cut_off
+
+
+async def _waiting(api: Api, caller: Caller, asked: _Asked, step: Duration, by: Group) -> list[Part]:
     """Count waiting runs of the classes that have open ones."""
     if caller.sees is None:
         classes = {one.class_id: one.key for one in (await api.gauges.read()).classes}
@@ -274,4 +311,6 @@ async def _waiting(api: Api, caller: Caller, asked: _Asked, step: Duration) -> D
         for class_id, key in classes.items()
         if key != NOTICE_CLASS and asked.task in (None, key.task) and asked.queue in (None, key.queue)
     ]
-    return await api.engine.ahead.due_counts(caller.sees, chosen, asked.since, asked.until, step, MOST_COUNTED)
+    window = (asked.since, asked.until, step)
+    found = await api.engine.ahead.due_counts(caller.sees, chosen, *window, MOST_COUNTED)
+    return [Part(one.counts, {_group(by, classes[i]): 1}, one.reached) for i, one in found.items()]

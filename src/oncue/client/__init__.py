@@ -58,6 +58,7 @@ from oncue.shapes.overview import (
     SeriesPoint,
     UpcomingBucket,
     UpcomingDensity,
+    UpcomingGroup,
     UpcomingRun,
 )
 from oncue.shapes.runs import Attempt, EndedRun, LastRun, Progress, Requeued, ValueLink
@@ -138,6 +139,7 @@ __all__ = [
     "Unavailable",
     "UpcomingBucket",
     "UpcomingDensity",
+    "UpcomingGroup",
     "UpcomingRun",
     "User",
     "ValueLink",

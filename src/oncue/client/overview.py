@@ -50,11 +50,15 @@ def upcoming_density(
     start_time: When | None = None,
     end_time: When | None = None,
     step: Length | None = None,
+    by: str | None = None,
     task: str | None = None,
     queue: str | None = None,
     job_id: Id | None = None,
 ) -> Call[UpcomingDensity]:
-    """Get how many runs come when, by default in the next day."""
-    window = {"from": start_time, "to": end_time}
+    """Get how many runs come when, by default in the next day.
+
+    `by` is `task`, `queue` or `task,queue`, and adds `groups`: the same of each of them.
+    """
+    window = {"from": start_time, "to": end_time, "step": step, "by": by}
     parse = model(UpcomingDensity)
-    return get(path("upcoming", "density"), parse, step=step, task=task, queue=queue, job_id=job_id, **window)
+    return get(path("upcoming", "density"), parse, task=task, queue=queue, job_id=job_id, **window)

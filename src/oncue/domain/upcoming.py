@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -39,11 +39,11 @@ class Recurring(msgspec.Struct, frozen=True):
     planned: int = 0
 
 
-class Counted(msgspec.Struct, frozen=True):
-    """How many runs come at an instant. `more`: further ones follow that are not counted."""
+class Computed(msgspec.Struct, frozen=True):
+    """An instant of the schedule with this number. `more`: its last; further ones follow that are not computed."""
 
     at: Instant
-    n: int
+    schedule: int
     more: bool = False
 
 
@@ -52,22 +52,36 @@ def upcoming(jobs: Iterable[Recurring], once: Iterable[Coming], since: Instant, 
     return merge(*(_of_job(job, since, until) for job in jobs), once, key=lambda one: one.place)
 
 
-def density(jobs: Iterable[Recurring], since: Instant, until: Instant, most: int) -> Iterator[Counted]:
-    """Yield how many runs come at which instants in [since, until): up to `most` instants, the first of each schedule.
-
-    Jobs with the same schedule count together, so that a thousand jobs of every hour cost as much as one.
-    """
-    alike: defaultdict[tuple[bytes, Instant, int], list[Recurring]] = defaultdict(list)
+def alike(jobs: Iterable[Recurring]) -> list[list[Recurring]]:
+    """Put jobs with the same schedule together: a thousand jobs of every hour cost as much as one."""
+    found: defaultdict[tuple[bytes, Instant, int], list[Recurring]] = defaultdict(list)
     for job in jobs:
-        alike[msgspec.json.encode(job.spec.schedule), job.next_at, job.planned].append(job)
-    each = max(1, most // max(1, len(alike)))
-    for same in alike.values():
-        instants = _instants_until(same[0], since, until)
-        last: Instant | None = None
-        for last in islice(instants, each):
-            yield Counted(last, len(same))
-        if last is not None and next(instants, None) is not None:
-            yield Counted(last, 0, more=True)
+        found[msgspec.json.encode(job.spec.schedule), job.next_at, job.planned].append(job)
+    return list(found.values())
+
+
+def instants(jobs: Sequence[Recurring], since: Instant, until: Instant, most: int) -> Iterator[Computed]:
+    """Yield the instants of each schedule in [since, until), the first of each: up to `most`, or one of each.
+
+    All get the same number, and what those that run seldom leave goes to the others.
+    """
+    going = [(number, _instants_until(job, since, until), since) for number, job in enumerate(jobs)]
+    while going:
+        each = max(1, most // len(going))
+        turn, going = going, []
+        for number, rest, before in turn:
+            n, last = 0, before
+            for last in islice(rest, each):
+                n += 1
+                yield Computed(last, number)
+            most -= n
+            if n == each:
+                going.append((number, rest, last))
+        if most < len(going):
+            break
+    for number, rest, last in going:
+        if next(rest, None) is not None:
+            yield Computed(last, number, more=True)
 
 
 def _of_job(job: Recurring, since: Instant, until: Instant) -> Iterator[Coming]:

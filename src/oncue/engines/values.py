@@ -223,7 +223,7 @@ class CursorRow(msgspec.Struct, frozen=True):
 
 
 class DueCounts(msgspec.Struct, frozen=True):
-    """How many runs are due in each step. `reached`: there may be more from then on; None: all were counted."""
+    """Runs of a class that are due in each step. `reached`: there may be more from then on; None: all were counted."""
 
     counts: dict[Instant, int]
     reached: Instant | None = None

@@ -101,6 +101,19 @@ class UpcomingBucket(msgspec.Struct, frozen=True, kw_only=True):
     """whether there may be more"""
 
 
+class UpcomingGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """How many runs of a task, of a queue, or of a task in a queue come when."""
+
+    task: str | None = None
+    """null: of all tasks"""
+    queue: str | None = None
+    """null: of all queues"""
+    exact_until: datetime | None = None
+    """from here on there may be more than were counted; null: all were counted"""
+    buckets: tuple[UpcomingBucket, ...] = ()
+    """without those in which nothing comes"""
+
+
 class UpcomingDensity(msgspec.Struct, frozen=True, kw_only=True):
     """How many runs come when."""
 
@@ -112,6 +125,11 @@ class UpcomingDensity(msgspec.Struct, frozen=True, kw_only=True):
     """from here on there may be more than were counted; null: all were counted"""
     buckets: tuple[UpcomingBucket, ...] = ()
     """without those in which nothing comes"""
+    by: str | None = None
+    groups: tuple[UpcomingGroup, ...] = ()
+    """with `by`: those with the most runs first"""
+    more_groups: int = 0
+    """how many are left out"""
 
 
 class OccurrenceCounts(msgspec.Struct, frozen=True, kw_only=True):

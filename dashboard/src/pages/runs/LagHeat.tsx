@@ -10,7 +10,8 @@ import { href, query, setQuery } from "../../router";
 import { nameOf } from "../../runs";
 import { isAdmin } from "../../session";
 import { clock, duration, now, second, zoneName } from "../../time";
-import { EDGES, gridOfRuns, gridOfSeries, rangeOf, rangeText, readRange, rowNames, spanMs, type Grid } from "./lag";
+import { spanMs } from "../../times";
+import { EDGES, gridOfRuns, gridOfSeries, rangeOf, rangeText, readRange, rowNames, type Grid } from "./lag";
 import { waitsOf, type Wait } from "./waits";
 
 const WINDOWS = ["1h", "6h", "24h"];

@@ -13,10 +13,11 @@ import { query } from "../../router";
 import { FINAL, nameOf, shortId } from "../../runs";
 import { can } from "../../session";
 import { now } from "../../time";
+import { spanMs } from "../../times";
 import { BulkBar } from "./BulkBar";
 import { isWanted, withRunEvents, type Wanted } from "./changes";
 import { COLUMNS } from "./columns";
-import { isInRange, readRange, spanMs } from "./lag";
+import { isInRange, readRange } from "./lag";
 import { InBox, LagHeat } from "./LagHeat";
 
 const FILTERS = ["status", "job_id", "task", "queue", "error_type", "worker_id", "trigger", "ended_after", "ended_before"] as const;

@@ -1,18 +1,11 @@
 // Start lag by time, as counts for a heat map, and which runs a box in it means.
 import type { Run, Schemas } from "../../api/types";
+import { spanMs } from "../../times";
 
 export type Grid = { times: number[]; step: number; counts: number[][] };
 /** Of a lag, in ms: more than `over`, up to `upTo`. */
 export type LagRange = { over?: number; upTo?: number };
 export const EDGES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300, 3600]; // s, as the API has them
-
-const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** "5m" in ms */
-export function spanMs(text: string): number {
-  const found = /^(\d+)([smhd])$/.exec(text);
-  return found ? Number(found[1]) * UNITS[found[2]!]! : 0;
-}
 
 export function rowNames(edges: number[]): string[] {
   return [...edges.map((edge) => `≤ ${short(edge)}`), `> ${short(edges[edges.length - 1]!)}`];

@@ -21,7 +21,7 @@ export function LoadAhead({ load, onWindow }: { load: Load; onWindow: (from: num
     <section class="load-ahead" aria-label="Load ahead">
       <Ahead load={load} onWindow={onWindow} />
       {density.exact_until && <p class="hint">Counted whole until <When at={density.exact_until} as="clock" focusable />. After that, jobs that run often are left out: hollow bars are the least that comes.</p>}
-      {peaks === null ? <p class="faint">Looking for peaks …</p> : peaks.length ? <ul class="peaks">{peaks.map((peak) => <One key={`${peak.at} ${peak.runs[0]!.task}`} peak={peak} onSpread={() => setSpread(peak)} />)}</ul> : <p class="calm good"><span class="glyph" aria-hidden="true">✓</span> No peak of the next 24 hours has more than its workers can start within a second.</p>}
+      {peaks === null ? <p class="faint">Looking for peaks …</p> : peaks.length ? <ul class="peaks">{peaks.map((peak) => <One key={`${peak.at} ${peak.of[0]!.task}`} peak={peak} onSpread={() => setSpread(peak)} />)}</ul> : <p class="calm good"><span class="glyph" aria-hidden="true">✓</span> No peak of the next 24 hours has more than its workers can start within a second.</p>}
       {spread && <Spread peak={spread} onClose={() => setSpread(null)} onDone={load.reload} />}
     </section>
   );
@@ -51,11 +51,11 @@ function most(values: (number | null)[]): number {
 }
 
 /** "37 runs at 00:00, 4 places: about 9 min of lag" */
-export function words({ at, runs, places, wait }: Peak): string {
+export function words({ at, n, places, wait }: Peak): string {
   const when = clock(at, zoneName(), now()).slice(0, wholeMinute(at) ? 5 : undefined);
   const time = /^\d\d-/.test(clock(at, zoneName(), now())) ? clock(at, zoneName(), now()) : when;
-  const lag = wait === null ? `${Math.ceil(runs.length / places)} turns` : `about ${duration(Math.round(wait / 1_000) * 1_000)} of lag`;
-  return `${runs.length.toLocaleString("en")} runs at ${time}, ${places.toLocaleString("en")} ${places === 1 ? "place" : "places"}: ${lag}`;
+  const lag = wait === null ? `${Math.ceil(n / places)} turns` : `about ${duration(Math.round(wait / 1_000) * 1_000)} of lag`;
+  return `${n.toLocaleString("en")} runs at ${time}, ${places.toLocaleString("en")} ${places === 1 ? "place" : "places"}: ${lag}`;
 }
 
 function wholeMinute(at: number): boolean {
@@ -63,7 +63,7 @@ function wholeMinute(at: number): boolean {
 }
 
 function One({ peak, onSpread }: { peak: Peak; onSpread: () => void }) {
-  const tasks = [...new Set(peak.runs.map((run) => run.task))];
+  const tasks = [...new Set(peak.of.map((one) => one.task))];
   return (
     <li class="peak warn">
       <span class="glyph" aria-hidden="true">◷</span>

@@ -16,6 +16,7 @@ import { goodJitter, JITTERS, jitterText, waitAfter, type Peak } from "./load";
 const MINUTE = 60_000;
 const MOST = 200; // jobs in one act
 const NAMED = 5;
+const LISTED = 1_000; // runs of a peak
 const SELDOM = 60 * MINUTE; // jobs that run more often stay where they are
 
 type Loaded = { jobs: Job[]; left: number; most: number };
@@ -29,6 +30,7 @@ export function Spread({ peak, onClose, onDone }: Props) {
   const [description, setDescription] = useState("");
   useEffect(() => void load(peak).then(setLoaded), []);
   const jitter = chosen ?? (loaded ? goodJitter(peak, loaded.most) : JITTERS[0]!);
+  const options = useMemo(() => JITTERS.filter((one) => one <= (loaded?.most ?? 0)).map((jitter) => ({ jitter, words: duration(jitter) + lagWords(peak, jitter) })), [peak, loaded]);
   const first = loaded?.jobs[0];
   useEffect(() => {
     if (first) void previewed(first, jitter).then(setDescription);
@@ -41,12 +43,12 @@ export function Spread({ peak, onClose, onDone }: Props) {
     toast(`Spread: ${many} ${many === 1 ? "job has" : "jobs have"} ${jitterText(jitter)} of jitter.${refused.length ? ` Refused: ${refused[0]}` : ""}`, refused.length > 0);
   };
   return (
-    <Dialog title={`Spread ${peak.runs.length} runs`} onClose={onClose} wide>
+    <Dialog title={`Spread ${peak.n.toLocaleString("en")} runs`} onClose={onClose} wide>
       {!loaded ? <p role="status">Reading the jobs …</p> : !loaded.jobs.length ? <p>These jobs run once, more than once an hour, or have jitter already: there is nothing to spread.</p> : (
         <>
           <Field label="Each run starts up to this much later" hint="The nominal time stays. Which part of it a run gets is drawn anew for each occurrence.">
             <select value={String(jitter)} onChange={(event: Event) => setChosen(Number((event.currentTarget as HTMLSelectElement).value))}>
-              {JITTERS.filter((one) => one <= loaded.most).map((one) => <option key={one} value={String(one)}>{duration(one)}{lagWords(peak, one)}</option>)}
+              {options.map(({ jitter, words }) => <option key={jitter} value={String(jitter)}>{words}</option>)}
             </select>
           </Field>
           <Before peak={peak} jitter={jitter} />
@@ -82,9 +84,9 @@ function Before({ peak, jitter }: { peak: Peak; jitter: number }) {
   const minutes = Math.min(Math.max(jitter / MINUTE + 2, 5), 122);
   const [times, lines] = useMemo(() => {
     const times = Array.from({ length: minutes }, (_, index) => from + index * MINUTE);
-    const each = (peak.runs.length * MINUTE) / jitter;
+    const each = (peak.n * MINUTE) / jitter;
     const lines: Line[] = [
-      { label: "now", tone: "warn", bars: true, dash: true, values: times.map((_, index) => (index ? null : peak.runs.length)) },
+      { label: "now", tone: "warn", bars: true, dash: true, values: times.map((_, index) => (index ? null : peak.n)) },
       { label: "then, on average", tone: "running", bars: true, values: times.map((at) => (at < from + jitter ? each : null)) },
     ];
     return [times, lines];
@@ -94,7 +96,7 @@ function Before({ peak, jitter }: { peak: Peak; jitter: number }) {
 
 /** The jobs that can be spread: those that recur, at most once an hour, and have no jitter. */
 async function load(peak: Peak): Promise<Loaded> {
-  const ids = [...new Set(peak.runs.map((run) => run.job_id))];
+  const ids = await jobsOf(peak);
   const jobs: Job[] = [];
   await inTurns(ids.slice(0, MOST), async (id) => {
     const answer = await call("get", "/v1/jobs/{id}", { path: { id } });
@@ -103,6 +105,15 @@ async function load(peak: Peak): Promise<Loaded> {
   const gaps = await gapsOf(jobs);
   const rare = jobs.filter((job) => gaps.get(JSON.stringify(job.schedule))! >= SELDOM);
   return { jobs: rare, left: ids.length - rare.length, most: Math.min(...rare.map((job) => gaps.get(JSON.stringify(job.schedule))! / 2)) };
+}
+
+/** The jobs whose runs come in the minute of a peak, of the tasks and queues that share its places. */
+async function jobsOf({ at, of }: Peak): Promise<string[]> {
+  const from = Math.floor(at / MINUTE) * MINUTE;
+  const answer = await call("get", "/v1/upcoming", { query: { from: new Date(from).toISOString(), to: new Date(from + MINUTE).toISOString(), limit: LISTED } });
+  const shared = new Set(of.map(({ task, queue }) => JSON.stringify([task, queue])));
+  const runs = answer.ok ? answer.value.upcoming.filter(({ task, queue }) => shared.has(JSON.stringify([task, queue]))) : [];
+  return [...new Set(runs.map((run) => run.job_id))];
 }
 
 /** The time between the next two occurrences of each schedule: a run must not pass the next one of its job. */

@@ -27,8 +27,7 @@ export default function Upcoming() {
   const load = useLoad(now);
   const tasks = useGet("/v1/tasks");
   const queues = useGet("/v1/queues");
-  const names = asked.by === "task" ? tasks.data?.tasks.map((task) => task.name) : queues.data?.queues.map((queue) => queue.name);
-  const laned = useLanes(asked, names);
+  const { laned, error } = useLanes(asked);
   const runs = usePaged("/v1/upcoming", { query: { task: asked.task, queue: asked.queue, from: iso(asked.from), to: iso(asked.to), limit: 100 } }, (page) => page.upcoming);
   const rows = runs.items.filter((run) => Date.parse(run.at) > second.value);
   const zones = useZones(runs.items);
@@ -47,8 +46,8 @@ export default function Upcoming() {
         { param: "clock", label: "Second clock", placeholder: zone ?? "Second clock", suggestions: zones },
       ]} />
       <Shown asked={asked} now={now} />
-      {laned?.error && <Trouble error={laned.error} />}
-      {laned && !laned.error && <Lanes {...laned} from={asked.from} to={asked.to} by={asked.by} zone={zone} moved={moved} onWindow={look} />}
+      {error && <Trouble error={error} />}
+      {laned && <Lanes {...laned} from={asked.from} to={asked.to} by={asked.by} zone={zone} moved={moved} onWindow={look} />}
       {laned && laned.left > 0 && <p class="hint">{laned.left} more {asked.by}s have no lane here: filter to see theirs.</p>}
       {moved.length > 0 && <Turned moved={moved} />}
       {runs.error && <Trouble error={runs.error} onAgain={runs.reload} />}

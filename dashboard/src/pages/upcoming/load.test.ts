@@ -1,23 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goodJitter, heaviest, jitterText, meanOf, peaksOf, placesOf, waitAfter, worstWait, type Coming } from "./load";
+import { goodJitter, heaviest, jitterText, meanOf, peaksOf, placesOf, waitAfter, worstWait, type Arrivals } from "./load";
 
 const MINUTE = 60_000;
 const MIDNIGHT = Date.parse("2027-01-01T00:00:00Z");
 const worker = (id: string, threads: number) => ({ worker_id: id, status: "active" as const, tasks: ["report", "mail"], queues: ["default"], slots: { loop: 1000 }, offer: { slots: { report: threads }, resources: { slots: 1000 } } });
-const run = (task: string, at = MIDNIGHT): Coming => ({ at: new Date(at).toISOString(), task, queue: "default", job_id: `${task}${at}` }) as unknown as Coming;
-const many = (n: number, task: string): Coming[] => Array.from({ length: n }, () => run(task));
+const many = (n: number, task: string): Arrivals => ({ task, queue: "default", seconds: [{ at: MIDNIGHT, n }] });
 
 test("37 runs of a minute on 4 places: the last starts after nine minutes", () => {
-  const [peak, ...rest] = peaksOf([...many(37, "report"), ...many(9, "mail")], [worker("a", 4)], new Map([["report", MINUTE], ["mail", MINUTE]]));
-  assert.deepEqual([peak!.runs.length, peak!.places, peak!.wait, peak!.at], [37, 4, 9 * MINUTE, MIDNIGHT]);
+  const [peak, ...rest] = peaksOf([many(37, "report"), many(9, "mail")], [worker("a", 4)], new Map([["report", MINUTE], ["mail", MINUTE]]));
+  assert.deepEqual([peak!.n, peak!.places, peak!.wait, peak!.at], [37, 4, 9 * MINUTE, MIDNIGHT]);
   assert.equal(rest.length, 0);
 });
 
 test("without a known length it only says that there are many more runs than places", () => {
-  const [peak] = peaksOf(many(9, "report"), [worker("a", 4)], new Map());
+  const [peak] = peaksOf([many(9, "report")], [worker("a", 4)], new Map());
   assert.deepEqual([peak!.wait, peak!.length], [null, null]);
-  assert.deepEqual(peaksOf(many(8, "report"), [worker("a", 4)], new Map()), []);
+  assert.deepEqual(peaksOf([many(8, "report")], [worker("a", 4)], new Map()), []);
 });
 
 test("places are those of workers that take the task and the queue", () => {
@@ -27,8 +26,9 @@ test("places are those of workers that take the task and the queue", () => {
 });
 
 test("arrivals far enough apart wait for nothing", () => {
-  assert.equal(worstWait([{ at: 0, length: 10 }, { at: 10, length: 10 }], 1), 0);
-  assert.equal(worstWait([{ at: 0, length: 10 }, { at: 4, length: 10 }], 1), 6);
+  assert.equal(worstWait([0, 10], 10, 1), 0);
+  assert.equal(worstWait([4, 0], 10, 1), 6);
+  assert.equal(worstWait([0, 1, 2, 3], 10, 2), 8);
 });
 
 test("a heavy minute stands out from what is usual around it, not by its number alone", () => {
@@ -37,8 +37,17 @@ test("a heavy minute stands out from what is usual around it, not by its number 
   assert.deepEqual(heaviest(busy.slice(1), 5).filter((at) => at > 6 * MINUTE), []);
 });
 
+test("runs that share places are one peak, at the second with the most of them", () => {
+  const other = { task: "mail", queue: "default", seconds: [{ at: MIDNIGHT + 30_000, n: 30 }] };
+  const same = worker("a", 4);
+  const workers = [{ ...same, offer: { slots: {}, resources: { slots: 4 } } }];
+  const [peak, ...rest] = peaksOf([many(10, "report"), other], workers, new Map([["report", MINUTE], ["mail", MINUTE]]));
+  assert.deepEqual([peak!.n, peak!.at, peak!.of.map((one) => one.task), rest.length], [40, MIDNIGHT + 30_000, ["report", "mail"], 0]);
+  assert.equal(peak!.wait, 9 * MINUTE - 30_000);
+});
+
 test("jitter spreads, and the least that helps is proposed", () => {
-  const [peak] = peaksOf(many(37, "report"), [worker("a", 4)], new Map([["report", 10_000]]));
+  const [peak] = peaksOf([many(37, "report")], [worker("a", 4)], new Map([["report", 10_000]]));
   assert.ok(waitAfter(peak!, 10 * MINUTE)! < peak!.wait! / 10);
   assert.ok(goodJitter(peak!, 120 * MINUTE) <= 10 * MINUTE);
   assert.equal(goodJitter(peak!, 2 * MINUTE), 2 * MINUTE);

@@ -3,9 +3,10 @@ import type { Schemas } from "../../api/types";
 
 export type Coming = Schemas["UpcomingRun"];
 type Worker = Pick<Schemas["Worker"], "worker_id" | "status" | "tasks" | "queues" | "slots"> & { offer: object | null };
-export type Arrival = { at: number; length: number };
+/** Runs of one task and queue that come in one minute: how many in which second. */
+export type Arrivals = { task: string; queue: string; seconds: { at: number; n: number }[] };
 /** Runs of one minute that share the same places. `length` and `wait` in ms are null while nobody knows how long they take. */
-export type Peak = { at: number; runs: Coming[]; places: number; length: number | null; wait: number | null };
+export type Peak = { at: number; n: number; of: Arrivals[]; places: number; length: number | null; wait: number | null };
 
 const MINUTE = 60_000;
 const NEIGHBOURS = 5; // minutes to either side, to tell what is usual there
@@ -36,44 +37,46 @@ function limitOf({ offer, slots }: Worker, task: string): number {
   return told?.slots?.[task] ?? told?.resources?.slots ?? slots.loop ?? 1;
 }
 
-/** How long the last to start waits, if each takes the first place that is free. */
-export function worstWait(arrivals: Arrival[], places: number): number {
-  const free = new Array<number>(Math.min(places, arrivals.length)).fill(-Infinity);
+/** How long the last to start waits, if each of `length` takes the first place that is free: that of the run `places` before. */
+export function worstWait(times: number[], length: number, places: number): number {
+  const starts = Float64Array.from(times).sort();
   let worst = 0;
-  for (const { at, length } of arrivals.toSorted((a, b) => a.at - b.at)) {
-    const place = free.indexOf(Math.min(...free));
-    const start = Math.max(at, free[place]!);
-    worst = Math.max(worst, start - at);
-    free[place] = start + length;
+  for (const [index, at] of starts.entries()) {
+    if (index >= places) starts[index] = Math.max(at, starts[index - places]! + length);
+    worst = Math.max(worst, starts[index]! - at);
   }
   return worst;
 }
 
-/** The runs of one minute by the places they share; those that wait for long, or would if they took a while. */
-export function peaksOf(runs: Coming[], workers: Worker[], lengths: Map<string, number>): Peak[] {
-  const pools = new Map<string, { places: number; runs: Coming[] }>();
-  for (const run of runs) {
-    const { key, places } = placesOf(workers, run.task, run.queue);
-    if (!places) continue; // that is a problem of its own, and told on the Overview
-    pools.set(key, { places, runs: [...(pools.get(key)?.runs ?? []), run] });
+/** What comes in one minute by the places it shares; what waits for long, or would if it took a while. */
+export function peaksOf(coming: Arrivals[], workers: Worker[], lengths: Map<string, number>): Peak[] {
+  const pools = new Map<string, { places: number; of: Arrivals[] }>();
+  for (const one of coming) {
+    const { key, places } = placesOf(workers, one.task, one.queue);
+    if (!places || !one.seconds.length) continue; // without a place it is a problem of its own, and told on the Overview
+    pools.set(key, { places, of: [...(pools.get(key)?.of ?? []), one] });
   }
-  return [...pools.values()].map((pool) => peakOf(pool.runs, pool.places, lengths)).filter(isWorthTelling);
+  return [...pools.values()].map((pool) => peakOf(pool.of, pool.places, lengths)).filter(isWorthTelling);
 }
 
-function peakOf(runs: Coming[], places: number, lengths: Map<string, number>): Peak {
-  const arrivals = runs.map((run) => ({ at: Date.parse(run.at), length: lengths.get(run.task) }));
-  const isKnown = arrivals.every((one) => one.length !== undefined);
-  const sum = arrivals.reduce((all, one) => all + (one.length ?? 0), 0);
-  return { at: busiest(arrivals.map((one) => one.at)), runs, places, length: isKnown ? sum / runs.length : null, wait: isKnown ? worstWait(arrivals as Arrival[], places) : null };
+function peakOf(of: Arrivals[], places: number, lengths: Map<string, number>): Peak {
+  const counts = of.map((one) => ({ length: lengths.get(one.task), n: one.seconds.reduce((sum, { n }) => sum + n, 0) }));
+  const n = counts.reduce((sum, one) => sum + one.n, 0);
+  const length = counts.every((one) => one.length !== undefined) ? counts.reduce((sum, one) => sum + one.n * one.length!, 0) / n : null;
+  return { at: busiest(of), n, of, places, length, wait: length === null ? null : worstWait(timesOf(of), length, places) };
 }
 
-function isWorthTelling({ runs, places, wait }: Peak): boolean {
-  return wait === null ? runs.length > 2 * places : wait >= WORTH_TELLING;
+function isWorthTelling({ n, places, wait }: Peak): boolean {
+  return wait === null ? n > 2 * places : wait >= WORTH_TELLING;
 }
 
-function busiest(times: number[]): number {
+function timesOf(of: Arrivals[]): number[] {
+  return of.flatMap((one) => one.seconds.flatMap(({ at, n }) => new Array<number>(n).fill(at)));
+}
+
+function busiest(of: Arrivals[]): number {
   const counts = new Map<number, number>();
-  for (const at of times) counts.set(at, (counts.get(at) ?? 0) + 1);
+  for (const { at, n } of of.flatMap((one) => one.seconds)) counts.set(at, (counts.get(at) ?? 0) + n);
   return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
 }
 
@@ -91,8 +94,9 @@ const DRAWS = 15;
 /** The lag that is left if each run starts up to `jitter` later: the middle of several draws. */
 export function waitAfter(peak: Peak, jitter: number): number | null {
   if (peak.length === null) return null;
-  const luck = luckOf(peak.runs.length);
-  const draws = Array.from({ length: DRAWS }, () => worstWait(peak.runs.map((run) => ({ at: Date.parse(run.at) + luck() * jitter, length: peak.length! })), peak.places));
+  const luck = luckOf(peak.n);
+  const times = timesOf(peak.of);
+  const draws = Array.from({ length: DRAWS }, () => worstWait(times.map((at) => at + luck() * jitter), peak.length!, peak.places));
   return draws.sort((a, b) => a - b)[Math.floor(DRAWS / 2)]!;
 }
 

@@ -1,16 +1,15 @@
-// Gathers what the load of the next 24 hours is made of: few calls, one after the other.
+// Gathers what the load of the next 24 hours is made of: few calls with small answers, one after the other.
 import { useEffect, useState } from "preact/hooks";
 import { call, type ApiError } from "../../api/client";
 import { useGet } from "../../api/use";
 import type { Schemas } from "../../api/types";
 import { isAdmin } from "../../session";
-import { heaviest, meanOf, peaksOf, type Peak } from "./load";
+import { heaviest, meanOf, peaksOf, type Arrivals, type Peak } from "./load";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-const LOOKED_AT = 8; // minutes whose runs are listed
+const LOOKED_AT = 8; // minutes that are looked at by the second
 const TOLD = 5; // peaks
-const LISTED = 1_000;
 
 export type Load = { density: Schemas["UpcomingDensity"] | undefined; error: ApiError | undefined; peaks: Peak[] | null; reload: () => void };
 
@@ -38,10 +37,14 @@ function iso(ms: number): string {
 async function look(minutes: number[], workers: Schemas["Worker"][], lengths: Map<string, number>): Promise<Peak[]> {
   const peaks: Peak[] = [];
   for (const at of minutes) {
-    const answer = await call("get", "/v1/upcoming", { query: { from: iso(at), to: iso(at + MINUTE), limit: LISTED } });
-    if (answer.ok) peaks.push(...peaksOf(answer.value.upcoming, workers, lengths));
+    const answer = await call("get", "/v1/upcoming/density", { query: { from: iso(at), to: iso(at + MINUTE), step: "1s", by: "task,queue" } });
+    if (answer.ok) peaks.push(...peaksOf(answer.value.groups.map(arrivalsOf), workers, lengths));
   }
-  return peaks.sort((a, b) => (b.wait ?? 0) - (a.wait ?? 0) || b.runs.length - a.runs.length).slice(0, TOLD);
+  return peaks.sort((a, b) => (b.wait ?? 0) - (a.wait ?? 0) || b.n - a.n).slice(0, TOLD);
+}
+
+function arrivalsOf({ task, queue, buckets }: Schemas["UpcomingGroup"]): Arrivals {
+  return { task: task ?? "", queue: queue ?? "", seconds: buckets.map(({ at, n }) => ({ at: Date.parse(at), n })) };
 }
 
 /** How long a run of each task takes, in ms, by the last day. */

@@ -30,10 +30,10 @@ class Ahead(Protocol):
         until: Instant,
         step: Duration,
         most: int,
-    ) -> DueCounts:
-        """Count the waiting runs of these classes that nothing holds, by when they are due, in steps.
+    ) -> dict[ClassId, DueCounts]:
+        """Count the waiting runs of each of these classes that nothing holds, by when they are due, in steps.
 
         A step is at a multiple of its length. Up to `most` entries are read, the earliest of each class or of the user;
-        `reached` tells up to when every run was counted.
+        `reached` tells up to when every run of a class was counted. Every class has an entry.
         """
         ...

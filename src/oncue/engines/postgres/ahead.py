@@ -40,13 +40,14 @@ class PostgresAhead:
         until: Instant,
         step: Duration,
         most: int,
-    ) -> DueCounts:
+    ) -> dict[ClassId, DueCounts]:
         if uid is not None:
             found = await self._store.fetch(_SQL["due_ahead_of_user"], classes, since, until, step, most, uid)
-            return due_counts(((group, at, n, last, read) for group, at, n, last, read in found), most)
+            rows = ((class_id, at, n, last, read) for class_id, at, n, last, read in found)
+            return due_counts(classes, rows, most, together=True)
         each = max(1, most // max(1, len(classes)))
         found = await self._store.fetch(_SQL["due_ahead"], classes, since, until, step, each)
-        return due_counts(((group, at, n, last, n) for group, at, n, last in found), each)
+        return due_counts(classes, ((class_id, at, n, last, n) for class_id, at, n, last in found), each)
 
 
 def _cursor(row: Record) -> CursorRow:

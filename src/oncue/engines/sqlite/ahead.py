@@ -40,7 +40,7 @@ class SqliteAhead:
         until: Instant,
         step: Duration,
         most: int,
-    ) -> DueCounts:
+    ) -> dict[ClassId, DueCounts]:
         each = max(1, most // max(1, len(classes)))
         given = {"since": since, "until": until, "step": step, "most": each}
 
@@ -48,7 +48,8 @@ class SqliteAhead:
             return [row for i in classes for row in fetch(db, _SQL["due_ahead"], {**given, "class_id": i})]
 
         found = await self._store.read(read)
-        return due_counts(((i, at, n if uid in (None, of) else 0, last, n) for i, at, n, last, of in found), each)
+        rows = ((i, at, n if uid in (None, of) else 0, last, n) for i, at, n, last, of in found)
+        return due_counts(classes, rows, each)
 
 
 def _cursor(row: Row) -> CursorRow:

@@ -52,25 +52,46 @@ async def test_waiting_runs_are_counted_by_when_they_are_due(store: Store) -> No
         return {Instant(start + n * HOUR): count for n, count in enumerate(counts) if count}
 
     let_in = 1  # of those in a group
-    assert await store.ahead.due_counts(None, [a, b], *window, 1_000) == DueCounts(hours(5 + let_in, 2))
-    assert await store.ahead.due_counts(None, [b], *window, 1_000) == DueCounts(hours(1, 1))
-    assert await store.ahead.due_counts(store.uid, [a, b], *window, 1_000) == DueCounts(hours(4 + let_in, 2))
-    assert await store.ahead.due_counts(store.uid, [b], *window, 1_000) == DueCounts(hours(1, 1))
-    assert await store.ahead.due_counts(store.stranger, [a], *window, 1_000) == DueCounts(hours(1))
-    assert await store.ahead.due_counts(None, [], *window, 1_000) == DueCounts({})
+    of_a, of_b = DueCounts(hours(4 + let_in, 1)), DueCounts(hours(1, 1))
+    hers = DueCounts(hours(3 + let_in, 1))
+    assert await store.ahead.due_counts(None, [a, b], *window, 1_000) == {a: of_a, b: of_b}
+    assert await store.ahead.due_counts(None, [b], *window, 1_000) == {b: of_b}
+    assert await store.ahead.due_counts(store.uid, [a, b], *window, 1_000) == {a: hers, b: of_b}
+    assert await store.ahead.due_counts(store.uid, [b], *window, 1_000) == {b: of_b}
+    assert await store.ahead.due_counts(store.stranger, [a, b], *window, 1_000) == {
+        a: DueCounts(hours(1)),
+        b: DueCounts({}),
+    }
+    assert await store.ahead.due_counts(None, [], *window, 1_000) == {}
     nearer = await store.ahead.due_counts(None, [a], store.at(90 * SECOND), store.at(HOUR), MINUTE, 1_000)
-    assert nearer == DueCounts({Instant(start + 2 * MINUTE): 2})
+    assert nearer == {a: DueCounts({Instant(start + 2 * MINUTE): 2})}
 
 
 async def test_counting_stops_after_so_many_and_says_where(store: Store) -> None:
     runs = [await store.new_one_shot(n * MINUTE, task="a") for n in range(1, 9)]
     few = [await store.new_one_shot(n * MINUTE, task="b") for n in range(1, 3)]
     await store.create(*runs, *few)
-    classes = [runs[0].class_id, few[0].class_id]
+    many, seldom = runs[0].class_id, few[0].class_id
 
-    found = await store.ahead.due_counts(None, classes, store.now, store.at(HOUR), HOUR, 8)
-    mine = await store.ahead.due_counts(store.uid, classes, store.now, store.at(HOUR), HOUR, 8)
+    found = await store.ahead.due_counts(None, [many, seldom], store.now, store.at(HOUR), HOUR, 8)  # four of each
+    mine = await store.ahead.due_counts(store.uid, [many, seldom], store.now, store.at(HOUR), HOUR, 8)
 
-    assert (sum(found.counts.values()), found.reached) == (6, store.at(4 * MINUTE))  # four of each at most
-    assert mine.reached is not None
-    assert store.at(4 * MINUTE) <= mine.reached < store.at(8 * MINUTE)
+    assert (sum(found[many].counts.values()), found[many].reached) == (4, store.at(4 * MINUTE))
+    assert (sum(found[seldom].counts.values()), found[seldom].reached) == (2, None)
+    reached = mine[many].reached
+    assert reached is not None
+    assert store.at(4 * MINUTE) <= reached < store.at(8 * MINUTE)
+
+
+async def test_what_was_not_reached_of_a_user_may_be_of_any_class(store: Store) -> None:
+    early = [await store.new_one_shot(n * MINUTE, task="a") for n in range(1, 5)]
+    late = await store.new_one_shot(30 * MINUTE, task="b")
+    await store.create(*early, late)
+    window = (store.now, store.at(HOUR), HOUR)
+
+    found = await store.ahead.due_counts(store.uid, [late.class_id], *window, 4)
+    both = await store.ahead.due_counts(store.uid, [early[0].class_id, late.class_id], *window, 4)
+
+    for counted in (found, both):
+        of_late = counted[late.class_id]
+        assert sum(of_late.counts.values()) == 1 or of_late.reached is not None
