@@ -16,6 +16,7 @@ from oncue.api.application import Application
 from oncue.api.dashboard import VIEWS, Dashboard
 
 SCRIPT = b"console.log('a script');" * 50
+PACKED = gzip.compress(SCRIPT)
 INDEX = b"<!doctype html><html><head><!--base--><script src=assets/main-1.js></script></head></html>"
 PAGES = Path(__file__).parents[2] / "dashboard" / "src" / "pages" / "pages.ts"
 
@@ -32,7 +33,7 @@ def assets(tmp_path: Path) -> Path:
         ("index.html", INDEX),
     ):
         (folder / name).write_bytes(content)
-    (folder / "main-1.js.gz").write_bytes(gzip.compress(SCRIPT))
+    (folder / "main-1.js.gz").write_bytes(PACKED)
     (folder / "main-1.js.br").write_bytes(b"brotli")
     (tmp_path / "secret.js").write_text("secret")
     return folder
@@ -114,7 +115,7 @@ async def test_the_smallest_encoding_that_is_accepted_is_sent(
         body = b"".join([part async for part in answer.aiter_raw()])
 
     assert answer.headers.get("Content-Encoding") == encoding
-    assert body == {"br": b"brotli", "gzip": gzip.compress(SCRIPT), None: SCRIPT}[encoding]
+    assert body == {"br": b"brotli", "gzip": PACKED, None: SCRIPT}[encoding]
 
 
 async def test_a_file_without_encodings_is_sent_as_it_is(client: httpx2.AsyncClient) -> None:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 import oncue
 from oncue.api.http.answers import Answer, Refused
+from oncue.api.http.encodings import taken
 
 ASSETS = Path(oncue.__file__).parent / "dashboard" / "assets"
 INDEX = "index.html"
@@ -88,7 +89,8 @@ class Dashboard:
         kind = KINDS.get(Path(name).suffix)
         if built is None or kind is None or name not in built.files:
             raise Refused(HTTPStatus.NOT_FOUND, "There is no such file. Reload the page: it may be of another version.")
-        encoding = next((one for one in _accepted(request) if name + ENCODINGS[one] in built.files), None)
+        accepted = taken(request.headers.get("accept-encoding", ""))
+        encoding = next((one for one, end in ENCODINGS.items() if one in accepted and name + end in built.files), None)
         body = built.files[name if encoding is None else name + ENCODINGS[encoding]]
         headers = {"Vary": "Accept-Encoding"} | ({} if encoding is None else {"Content-Encoding": encoding})
         response = Answer(body, headers=headers, media_type=kind)
@@ -110,10 +112,3 @@ def to_root(request: Request) -> str:
     """Return the way from this view to the root, like `../` from /jobs/1, as the browser counts slashes."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     return "../" * (raw.partition(b"?")[0].count(b"/") - 1) or "./"
-
-
-def _accepted(request: Request) -> list[str]:
-    """Return those of our encodings that a browser takes."""
-    offers = (one.partition(";") for one in request.headers.get("accept-encoding", "").replace(" ", "").split(","))
-    taken = {name.lower() for name, _, weight in offers if weight.rstrip("0.") != "q="}
-    return [one for one in ENCODINGS if one in taken]

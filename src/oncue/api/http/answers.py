@@ -7,11 +7,13 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from oncue.api.http.connection import write_once
+from oncue.api.http.encodings import WORTH_IT, gzipped, taken
 from oncue.domain.errors import (
     Conflict,
     Forbidden,
@@ -32,6 +34,9 @@ from oncue.domain.errors import (
 from oncue.log import log
 
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+JSON = "application/json"
+# Answers with one of these stay as they are: a version or a range is one of these very bytes.
+AS_IT_IS = frozenset({b"etag", b"accept-ranges", b"content-range", b"content-encoding"})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,26 +64,40 @@ class Answer(Response):
         body: bytes,
         status: HTTPStatus = HTTPStatus.OK,
         headers: Mapping[str, str] | None = None,
-        media_type: str = "application/json",
+        media_type: str = JSON,
     ) -> None:
         self.status_code = status
         self.background = None
         self.body = body
+        self.media_type = media_type
         kind, length = (b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))
         self.raw_headers = [kind, length, *_ALWAYS, *_raw(headers or {})]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self.body) >= WORTH_IT:
+            await self._compress(scope)
         if scope["method"] != "HEAD":
             write_once(send)
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body})
+
+    async def _compress(self, scope: Scope) -> None:
+        """Compress JSON that was asked for by somebody who takes that: browsers, and our own client."""
+        is_read = scope["method"] in ("GET", "HEAD")  # answers to changes are ids, which hardly get smaller
+        if not is_read or self.media_type != JSON or any(name in AS_IT_IS for name, _ in self.raw_headers):
+            return
+        self.headers["Vary"] = "Accept-Encoding"
+        if "gzip" in taken(Headers(scope=scope).get("accept-encoding", "")):
+            self.body = await gzipped(bytes(self.body))
+            self.headers["Content-Encoding"] = "gzip"
+            self.headers["Content-Length"] = str(len(self.body))
 
 
 def answer(
     value: Any,
     status: HTTPStatus = HTTPStatus.OK,
     headers: dict[str, str] | None = None,
-    media_type: str = "application/json",
+    media_type: str = JSON,
 ) -> Response:
     return Answer(_encode(value), status, headers, media_type)
 
