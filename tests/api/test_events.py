@@ -16,7 +16,7 @@ from oncue.api.http import server
 from oncue.api.http.address import take_address
 from oncue.api.http.auth import TRUSTED_FOR
 from oncue.api.serving import serving
-from oncue.api.shared import event_channel, watching
+from oncue.api.shared import event_channel, outcome, watching
 from oncue.api.shared.outcome import Changed
 from oncue.api.shared.outcome import Changes as ApiChanges
 from oncue.domain.errors import StoreUnavailable
@@ -399,6 +399,58 @@ async def test_hints_of_many_jobs_become_one(desk: Desk) -> None:
     assert sent[-1] == Changed(UserNumber(2), job_ids[0]).hint()
     assert sent[0] == Changed(UserNumber(1), jobs=True).hint()
     assert len(sent) < 15
+
+
+async def test_the_first_hint_goes_at_once_and_those_after_it_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome, "PAUSE", PATIENCE)  # so long the second one waits
+    sent: list[list[Hint]] = []
+    done = asyncio.Event()
+
+    async def send(hints: Any) -> None:
+        sent.append(list(hints))
+        done.set()
+
+    changes = ApiChanges(send)
+    changes.note(Changed(UserNumber(1)))
+    async with asyncio.timeout(PATIENCE / 2):
+        await done.wait()
+    changes.note(Changed(UserNumber(2)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert sent == [[Changed(UserNumber(1)).hint()]]
+
+
+async def test_a_hint_begins_a_scan_at_once_and_the_next_one_waits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "SCAN_INTERVAL", 2 * PATIENCE)  # no stream is waited for as long
+    store, worker, looking = desk.store, await desk.store.worker(), desk.app.api.watching
+    scans = list[None]()
+    monkeypatch.setattr(looking, "_forget", lambda: scans.append(None))  # it follows each scan
+    async with streaming(desk) as stream:
+        await store.claim_one(worker, await store.one_shot())
+        await hint(desk)
+        assert (await stream.next("run")).data["status"] == "running"
+
+        await hint(desk)
+        async with asyncio.timeout(PATIENCE):
+            while not looking._hinted.is_set():  # a scan would clear it
+                await asyncio.sleep(0.001)
+
+        assert len(scans) == 1
+
+
+async def test_what_changes_right_after_a_hint_is_told_without_another(desk: Desk) -> None:
+    """Workers leave out the hint of an end that comes shortly after the start. Time stands still: no scan is due."""
+    store, worker = desk.store, await desk.store.worker()
+    run_id = await store.one_shot()
+    async with streaming(desk) as stream:
+        run = await store.claim_one(worker, run_id)
+        await hint(desk)
+        assert (await stream.next("run")).data["status"] == "running"
+
+        await store.succeed(worker, run)
+
+        assert (await stream.next("run")).data["status"] == "succeeded"
 
 
 async def test_a_stream_over_a_socket_ends_at_once_when_the_server_stops(

@@ -13,7 +13,7 @@ from tests.api.test_workers import add
 
 from oncue.api.shared import watching
 from oncue.domain.ids import RunId
-from oncue.domain.instants import MINUTE, SECOND
+from oncue.domain.instants import MINUTE, SECOND, Instant
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
 from oncue.testing.conformance.store import LEASE
@@ -180,12 +180,14 @@ async def test_a_pulse_comes_every_second_to_whoever_asked_for_it(desk: Desk, mo
     monkeypatch.setattr(store.engine.history, "pulse", pulse)
     await store.one_shots(6)
     await store.one_shot(uid=store.stranger)
+    desk.app.api.watching._pulse_at = Instant(store.clock.monotonic() + SECOND)  # when all of them are there
     async with (
         streaming(desk, "root", query="pulse=true&types=pulse") as root,
         streaming(desk, "root", query="types=pulse") as again,
         streaming(desk, query="pulse=true&types=dead") as ada,
         streaming(desk, "bob"),
     ):
+        await passes(desk)
         first = (await root.next("pulse")).data
         mine = (await ada.next("pulse")).data
         assert first == (await again.next("pulse")).data

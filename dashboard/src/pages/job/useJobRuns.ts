@@ -1,26 +1,16 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useEvents } from "../../live";
+import { useThrottled } from "../../refresh";
 import { now } from "../../time";
 
 const AT_MOST_EVERY = 2_000; // ms, for a job that runs all the time
 const MINUTE = 60_000;
 
-/** Calls back when a run of the job or the job changed, soon and not too often. */
+/** Calls back when a run of the job or the job changed, at once and not too often. */
 export function useJobRuns(jobId: string, changed: () => void): void {
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const last = useRef(0);
-  const call = useRef(changed);
-  call.current = changed;
-  const soon = (): void => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      last.current = Date.now();
-      call.current();
-    }, Math.max(0, last.current + AT_MOST_EVERY - Date.now()));
-  };
+  const soon = useThrottled(changed, AT_MOST_EVERY);
   useEvents("run", (events) => events.some((one) => one.job_id === jobId) && soon(), [jobId]);
   useEvents("job", (events) => events.some((one) => one.job_id === jobId) && soon(), [jobId]);
-  useEffect(() => () => clearTimeout(timer.current), []);
 }
 
 /** The end of the present minute, for windows that end now without asking anew every second. */

@@ -9,6 +9,7 @@ import { PageHead } from "../../components/PageHead";
 import { Table } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
+import { useThrottled } from "../../refresh";
 import { href, query } from "../../router";
 import { can, isAdmin, ownOnly } from "../../session";
 import { BulkBar } from "./BulkBar";
@@ -17,7 +18,7 @@ import { withJobEvents, withRunEvents } from "./changes";
 
 const RECENT = 20;
 const FILTERS = ["status", "health", "name_prefix", "task", "tag", "queue"] as const;
-const RELOAD_AFTER = 500; // ms: several jobs are often created together
+const AT_MOST_EVERY = 1_000; // ms: several jobs are often created together
 
 const chosen = signal<ReadonlySet<string>>(new Set());
 
@@ -70,11 +71,12 @@ function useFilters(): Filter[] {
 }
 
 function useLive(items: Job[], update: (change: (jobs: Job[]) => Job[]) => void, reload: () => void): void {
+  const soon = useThrottled(reload, AT_MOST_EVERY);
   useEvents("run", (runs) => update((jobs) => withRunEvents(jobs, runs, RECENT)), []);
   useEvents("job", (events) => {
     update((jobs) => withJobEvents(jobs, events));
     const known = new Set(items.map(idOf));
-    if (events.some((one) => !known.has(one.job_id) && one.version === 1)) setTimeout(reload, RELOAD_AFTER);
+    if (events.some((one) => !known.has(one.job_id) && one.version === 1)) soon();
   }, [items]);
 }
 

@@ -9,6 +9,7 @@ import { PageHead } from "../../components/PageHead";
 import { Table } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
+import { useThrottled } from "../../refresh";
 import { query } from "../../router";
 import { FINAL, nameOf, shortId } from "../../runs";
 import { can } from "../../session";
@@ -23,7 +24,7 @@ import { InBox, LagHeat } from "./LagHeat";
 const FILTERS = ["status", "job_id", "task", "queue", "error_type", "worker_id", "trigger", "ended_after", "ended_before"] as const;
 const STATUSES = ["running", "queued", "retrying", "scheduled", ...FINAL];
 const MOST_ROWS = 1_000; // that arrived live; then the list begins anew
-const QUIET = 1_000; // ms: what events do not tell (a run that is queued) is asked for at most this often
+const AT_MOST_EVERY = 1_000; // ms: for what events do not tell (a run that is queued)
 
 const chosen = signal<ReadonlySet<string>>(new Set());
 
@@ -86,7 +87,7 @@ function useFilters(isUnfiltered: boolean): Filter[] {
 /** How many runs have each status, "10,001+" if there may be more. */
 function useCounts(): Record<string, string> | undefined {
   const counts = useGet("/v1/counts");
-  const soon = useSoon(counts.reload, 3 * QUIET);
+  const soon = useThrottled(counts.reload, 3 * AT_MOST_EVERY);
   useEvents("run", soon);
   useEvents("job", soon);
   if (!counts.data) return undefined;
@@ -95,7 +96,7 @@ function useCounts(): Record<string, string> | undefined {
 }
 
 function useLive(runs: Paged<Run>, wanted: Wanted, question: string): void {
-  const soon = useSoon(runs.reload, QUIET);
+  const soon = useThrottled(runs.reload, AT_MOST_EVERY);
   const due = useRef<number | null>(null);
   useEvents("run", (events) => {
     if (runs.items.length > MOST_ROWS) return soon();
@@ -107,14 +108,4 @@ function useLive(runs: Paged<Run>, wanted: Wanted, question: string): void {
     if (due.current !== null && due.current !== now) soon();
     due.current = now;
   });
-}
-
-/** Calls back after a while, once for all calls until then. */
-function useSoon(act: () => void, after: number): () => void {
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  return () => void (timer.current ??= setTimeout(() => {
-    timer.current = undefined;
-    act();
-  }, after));
 }

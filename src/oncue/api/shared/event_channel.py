@@ -63,7 +63,7 @@ class Channel:
         self.news = asyncio.Event()  # set and replaced by every change
         self.readers = 0
         self.left_at = Instant(0)
-        self.stirred = False
+        self.scans = 0  # that hints have asked for
         self.look_at = Instant(0)
         self.busy = False  # the last scan found too much: hints do not advance the next one
         self.first_look = asyncio.Lock()

@@ -20,7 +20,7 @@ from oncue.domain.errors import OncueError
 from oncue.domain.ids import JobId, UserNumber
 from oncue.engines.port import Hint, Topic
 
-PAUSE = 0.1  # seconds between two sends: changes in between are sent together
+PAUSE = 0.1  # seconds between two sends: the first goes at once, and changes in between are sent together
 MOST_TOLD = 20  # jobs of one user in a hint; beyond, the hint says that there are many
 
 
@@ -106,8 +106,8 @@ class Changes:
 
     async def _send_noted(self) -> None:
         while self._noted:
+            noted, self._noted = self._noted, defaultdict(dict)
+            await self._send([changed.hint() for some in noted.values() for changed in some])
             with suppress(TimeoutError):
                 async with asyncio.timeout(PAUSE):
                     await asyncio.Event().wait()
-            noted, self._noted = self._noted, defaultdict(dict)
-            await self._send([changed.hint() for some in noted.values() for changed in some])

@@ -1,8 +1,9 @@
 """Find changes for event streams: one task finds them for all, keeps them for a while, and each stream reads at its
 speed.
 
-Hints name the users with changes and trigger a scan; scans also run periodically, because hints get lost. A reader that
-is too slow, resumes too late or has too many changes is told to read everything again.
+Hints name the users with changes and trigger a scan at once, and another one a moment later, for changes whose hint
+was left out so soon after the last; scans also run periodically, because hints get lost. A reader that is too slow,
+resumes too late or has too many changes is told to read everything again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.log import log
 from oncue.supervised import Supervised
 
-SCAN_INTERVAL = 0.25  # seconds between two scans: an object is reported at most this often
+SCAN_INTERVAL = 0.25  # seconds from a scan to the next one: an object is reported at most this often
+SCANS = 2  # after a hint
 POLL = Duration(SECOND)  # between scans without a hint, or after one that found too much
 HINTS_TIMEOUT = 2.0  # seconds for the hints to start, before a stream works without them
 LATE = Duration(2 * SECOND)  # the end of a run may be written this long after its instant
@@ -64,6 +66,7 @@ class Watching:
         self._pulses = Pulses(engine, clock)
         self._look_at_fleet = self._pulse_at = Instant(0)
         self._hearing = asyncio.Event()
+        self._hinted = asyncio.Event()  # since the last scan
         self._tasks: tuple[Supervised, ...] = ()
         self._closing = asyncio.Event()
 
@@ -87,6 +90,7 @@ class Watching:
             if channel.known is None:
                 await self._look_at(channel)
             if not subject.narrow and not self._fleet.looked:
+                self._look_at_fleet = Instant(self._clock.monotonic() + POLL)
                 await self._fleet.look()
         return channel
 
@@ -120,7 +124,9 @@ class Watching:
     def _stir(self, changed: Changed) -> None:
         concerned = [one for one in self._channels.values() if one.subject.uid in (changed.uid, None)]
         for channel in concerned:
-            channel.stirred = True
+            channel.scans = SCANS
+        if concerned:
+            self._hinted.set()
         if changed.job_id is not None and len(self._jobs) < MOST_TOLD:
             self._jobs[changed.job_id] = None
         elif changed.job_id is not None or changed.jobs:
@@ -135,24 +141,28 @@ class Watching:
                 channel.resync(frozenset({Kind.JOB}))
 
     async def _look(self) -> None:
+        looked = False
         while self._channels and not self.closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SCAN_INTERVAL):
-                    await self._closing.wait()
+                    await (self._closing if looked else self._hinted).wait()
+            looked = True
+            self._hinted.clear()
             try:
                 with WatchedCall(self._watchdog):
-                    await self._look_once()
+                    looked = await self._look_once()
             except StoreUnavailable:
                 pass  # the next scan finds what changed meanwhile
             except Exception:
                 log.exception("A scan for changes failed; the next one follows", kind="watching_failed")
             self._forget()
 
-    async def _look_once(self) -> None:
+    async def _look_once(self) -> bool:
+        """Report what changed, where it is time to look. False: nowhere, for runs and jobs."""
         jobs, now = list(self._jobs), self._clock.monotonic()
-        for channel in list(self._channels.values()):
-            if channel.look_at <= now or (channel.stirred and not channel.busy):
-                await self._look_at(channel)
+        channels = [one for one in self._channels.values() if one.look_at <= now or (one.scans and not one.busy)]
+        for channel in channels:
+            await self._look_at(channel)
         for job_id in jobs:
             snap = await self._engine.jobs.read(None, job_id)
             self._jobs.pop(job_id, None)
@@ -168,6 +178,7 @@ class Watching:
             self._pulse_at = Instant(now + POLL)
             for channel in [one for one in self._channels.values() if one.pulse_readers]:
                 channel.tell_pulse(await self._pulses.read(channel.subject.uid))
+        return bool(channels or jobs)
 
     def _forget(self) -> None:
         """Drop channels without a reader for a while; with the last one, stop listening."""
@@ -187,7 +198,7 @@ class Watching:
 
     async def _look_at(self, channel: Channel) -> None:
         """Report runs that changed since the last scan; the first scan only remembers them."""
-        channel.stirred = False
+        channel.scans = max(0, channel.scans - 1)
         channel.look_at = Instant(self._clock.monotonic() + POLL)
         now = self._clock.now()
         since = Instant(min(channel.seen_until or now, now) - LATE)
