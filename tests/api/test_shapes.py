@@ -14,7 +14,7 @@ from oncue.api.openapi import document
 from oncue.domain.definition import USUAL, define
 from oncue.domain.job import Spec, decode_spec, encode_spec
 from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
-from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.fleet import Queue, TaskInfo, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, PlainFields, Preview
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Run
 
@@ -101,7 +101,7 @@ async def test_what_is_told_of_all_else_has_the_fields_of_its_shape(desk: Desk) 
         (await desk.get(f"/jobs/{job['job_id']}/status"), JobState),
         (await desk.get(f"/jobs/{job['job_id']}/explain"), Explanation),
         (preview.json(), Preview),
-        ((await desk.get("/tasks"))["tasks"][0], Task),
+        ((await desk.get("/tasks"))["tasks"][0], TaskInfo),
         ((await desk.get("/workers"))["workers"][0], Worker),
         ((await desk.get("/queues"))["queues"][0], Queue),
         ((await desk.get("/keys", "root"))["keys"][0], Key),

@@ -124,7 +124,7 @@ from oncue import Tasks
 tasks = Tasks()
 
 
-async def nothing(ctx: object) -> None:
+async def nothing(ctx) -> None:
     pass
 
 

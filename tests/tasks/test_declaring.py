@@ -99,8 +99,9 @@ class TestTheContext:
         def annotated(anything: Context, x: int) -> None: ...
         def with_state(c: Context[int], x: int) -> None: ...
         def by_name(ctx, x: int) -> None: ...  # type: ignore[no-untyped-def]
+        def of_any_type(ctx: Any, x: int) -> None: ...
 
-        for function in (annotated, with_state, by_name):
+        for function in (annotated, with_state, by_name, of_any_type):
             task = _task(function)
             assert task.takes_context
             assert task.arguments(b'{"x":1}') == {"x": 1}

@@ -62,9 +62,9 @@ def _readable(kind: Any) -> Any:
 
 
 def _is_context(parameter: Parameter, hints: dict[str, Any]) -> bool:
-    if parameter.name not in hints:
+    hint = hints.get(parameter.name, Any)
+    if hint is Any:
         return parameter.name == "ctx"
-    hint = hints[parameter.name]
     kind = get_origin(hint) or hint
     return isinstance(kind, type) and issubclass(kind, Context)
 
