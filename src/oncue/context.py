@@ -71,6 +71,13 @@ class RunInfo(msgspec.Struct, frozen=True, gc=False):
     job_name: str | None = None
 
 
+class Submission(msgspec.Struct, frozen=True):
+    """Jobs that a run's code wants: their fields as the API takes them. Sent as JSON."""
+
+    jobs: list[Any]
+    idempotency_key: str | None = None
+
+
 class Reports(Protocol):
     """Receives a run's log, progress and checkpoints. Called from the loop, from threads, or in another process."""
 
@@ -91,12 +98,29 @@ class Reports(Protocol):
         """Store a checkpoint. In a thread or process it is stored on return; in the loop, when awaited."""
         ...
 
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        """Create the jobs of a Submission for the owner of the run, and return their ids.
+
+        In a thread or process they are created on return, which is then a `Created`; in the loop, when awaited.
+        """
+        ...
+
 
 class Done:
     """An awaitable that is already done."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from ()
+
+
+class Created(msgspec.Struct, frozen=True):
+    """The ids of jobs that were created, also for those who await them."""
+
+    ids: tuple[UUID, ...]
+
+    def __await__(self) -> Generator[Any, None, tuple[UUID, ...]]:
+        yield from ()
+        return self.ids
 
 
 # The run whose code executes. Set around user code, also in its threads, so that print and logging find its log.

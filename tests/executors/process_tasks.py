@@ -50,6 +50,17 @@ def look_up(key: str) -> int:
     return {"known": 1}[key]
 
 
+@tasks.task(isolation="process")
+def pass_on(a: int) -> str:
+    return str(double.sync.enqueue(a).run_id)
+
+
+@tasks.task(isolation="process")
+async def pass_on_async(a: int) -> list[str]:
+    first = await double.using(queue="later").enqueue_in("10m", a)
+    return [first.status, *map(str, await tasks.enqueue_many([double.bind(a), double.bind(a + 1)]))]
+
+
 @tasks.task("who", isolation="process")
 def who(ctx: Context) -> dict[str, int]:
     """Which process, which one it is a copy of, and how many runs it has had."""

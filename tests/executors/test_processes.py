@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -121,6 +122,28 @@ class TestWhatTravels:
             await processes.close()
 
         assert reports.text.split() == ["begins", "runs", "ends"]
+
+    async def test_jobs_that_its_code_enqueues(self, processes: ProcessExecutor) -> None:
+        reports = Remembered()
+        first, second = (str(UUID(int=number)) for number in (1, 2))
+
+        assert await run(processes, "pass_on", {"a": 2}, reports=reports) == first
+        assert await run(processes, "pass_on_async", {"a": 3}, reports=reports) == ["scheduled", first, second]
+        jobs = [job for asked in reports.submitted for job in msgspec.json.decode(asked)["jobs"]]
+        assert jobs == [
+            {"task": "double", "payload": {"a": 2}},
+            {"task": "double", "queue": "later", "payload": {"a": 3}, "schedule": "in 10m"},
+            {"task": "double", "payload": {"a": 3}},
+            {"task": "double", "payload": {"a": 4}},
+        ]
+
+    async def test_a_refused_job_is_an_error_in_its_code(self, processes: ProcessExecutor) -> None:
+        class Refusing(Remembered):
+            async def submit(self, asked: bytes) -> tuple[UUID, ...]:
+                raise Conflict("not today")
+
+        with pytest.raises(TaskFailed, match="not today"):
+            await run(processes, "pass_on", {"a": 2}, reports=Refusing())
 
     async def test_what_its_task_does_not_retry_is_not_retried(self, processes: ProcessExecutor) -> None:
         with pytest.raises(TaskFailed) as failed:

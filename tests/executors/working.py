@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
+
 from oncue.context import RunInfo
 from oncue.domain.instants import MINUTE, Duration, Instant
 from oncue.domain.placement import Resources
@@ -25,6 +27,7 @@ class Remembered:
         self.text = ""
         self.told: list[bytes] = []
         self.saved: list[bytes] = []
+        self.submitted: list[bytes] = []
 
     def write(self, text: str) -> None:
         self.text = (self.text + text)[-1_000_000:]
@@ -34,6 +37,10 @@ class Remembered:
 
     async def save(self, stored: bytes) -> None:
         self.saved.append(stored)
+
+    async def submit(self, asked: bytes) -> tuple[UUID, ...]:
+        self.submitted.append(asked)
+        return tuple(UUID(int=number) for number in range(1, 1 + len(msgspec.json.decode(asked)["jobs"])))
 
 
 def attempt(

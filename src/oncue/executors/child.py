@@ -17,12 +17,13 @@ from contextvars import copy_context
 from threading import Lock, Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
 
 import msgspec
 
-from oncue.context import Context, Done, RunInfo, current
+from oncue.context import Context, Created, Done, RunInfo, current
 from oncue.domain.attempt import LONGEST_ERROR, LONGEST_TRACEBACK
-from oncue.domain.errors import Conflict, Invalid
+from oncue.domain.errors import Conflict, Invalid, OncueError
 from oncue.domain.masking import Masking
 from oncue.domain.plain_text import end_of, message_of, printable
 from oncue.executors import words
@@ -62,7 +63,7 @@ class Line:
         with self._sending:
             self._end.sendall(message)
 
-    def ask(self, said: words.Save) -> words.ToProcess | None:
+    def ask(self, said: words.Save | words.Submit) -> words.ToProcess | None:
         with self._asking:
             self.send(said)
             return self.receive()
@@ -107,6 +108,15 @@ class LineReports:
                 raise Conflict(problem)
             case _:
                 raise Conflict("the worker ended: this attempt can no longer save anything")
+
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        match self._line.ask(words.Submit(asked)):
+            case words.Submitted(ids, None):
+                return Created(ids)
+            case words.Submitted(_, str(problem)):
+                raise OncueError(problem)
+            case _:
+                raise Conflict("the worker ended: this attempt can no longer create jobs")
 
 
 class Child:

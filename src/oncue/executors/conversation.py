@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
@@ -59,13 +61,19 @@ class Conversation:
                 case words.Progress(stored):
                     self._reports.progress(stored)
                 case words.Save(stored):
-                    saving = asyncio.ensure_future(_save(self._reports, stored))
-                    cancelled = await outlast(saving)  # the run waits for the answer, also when it is told to stop
-                    self._writer.write(words.line(saving.result()))
-                    if cancelled:
-                        raise cancelled
+                    await self._answer(_save(self._reports, stored))
+                case words.Submit(stored):
+                    await self._answer(_submit(self._reports, stored))
                 case words.Done() | words.Failed() as answer:
                     return answer
+
+    async def _answer(self, acting: Coroutine[Any, Any, words.Saved | words.Submitted]) -> None:
+        """Act, and send the answer: the run waits for it, also when it is told to stop."""
+        task = asyncio.ensure_future(acting)
+        cancelled = await outlast(task)
+        self._writer.write(words.line(task.result()))
+        if cancelled:
+            raise cancelled
 
     def close(self) -> None:
         """Close both. All prints are in the log when this returns."""
@@ -104,7 +112,9 @@ async def converse(reports: Reports, max_log_bytes: int) -> Conversation:
 def _understood(line: bytes) -> words.FromProcess:
     said: words.FromProcess = _decode(line)
     match said:
-        case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
+        case words.Progress(stored) | words.Save(stored) | words.Submit(stored) | words.Done(bytes(stored)) if (
+            not readable(stored)
+        ):
             raise ValueError("the value to store is not JSON")
     return said
 
@@ -115,3 +125,10 @@ async def _save(reports: Reports, stored: bytes) -> words.Saved:
     except Exception as problem:  # the run over there handles it
         return words.Saved(str(problem) or type(problem).__name__)
     return words.Saved()
+
+
+async def _submit(reports: Reports, asked: bytes) -> words.Submitted:
+    try:
+        return words.Submitted(await reports.submit(asked))
+    except Exception as problem:  # the run over there handles it
+        return words.Submitted(problem=str(problem) or type(problem).__name__)

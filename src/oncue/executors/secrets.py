@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -196,3 +197,9 @@ class MaskedReports:
         if self._masking.found_in(stored):
             raise Invalid.of("checkpoint", "has_secret", "contains the value of a secret; save something else")
         return self._reports.save(stored)
+
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        """Invalid: it has a secret in it, which would be stored in plain text."""
+        if self._masking.found_in(asked):
+            raise Invalid.of("payload", "has_secret", "contains the value of a secret; name the secret instead")
+        return self._reports.submit(asked)

@@ -4,11 +4,14 @@ A process that waits for runs gets its Settings, says that it is `ready`, and th
 socket and of a pipe created for this run. When nothing is left of the run, it answers how the run's process ended, in
 the words of a warden.
 
-On the socket of a run the worker sends a Run. The run's process sends any number of Progress and Save (each Save is
-answered with Saved), then Done or Failed. What user code prints goes through the pipe.
+On the socket of a run the worker sends a Run. The run's process sends any number of Progress, Save and Submit (each
+Save is answered with Saved, each Submit with Submitted), then Done or Failed. What user code prints goes through the
+pipe.
 """
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import msgspec
 
@@ -43,6 +46,19 @@ class Save(msgspec.Struct, tag="save", frozen=True):
     stored: bytes
 
 
+class Submit(msgspec.Struct, tag="submit", frozen=True):
+    """From the process, which waits for the answer: create the jobs of this Submission."""
+
+    stored: bytes
+
+
+class Submitted(msgspec.Struct, tag="submitted", frozen=True):
+    """To the process: the ids of the jobs, or why there are none."""
+
+    ids: tuple[UUID, ...] = ()
+    problem: str | None = None
+
+
 class Done(msgspec.Struct, tag="done", frozen=True):
     result: bytes | None
 
@@ -56,8 +72,8 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
     traceback: str = ""
 
 
-ToProcess = Run | Saved
-FromProcess = Progress | Save | Done | Failed
+ToProcess = Run | Saved | Submitted
+FromProcess = Progress | Save | Submit | Done | Failed
 
 
 def ready(left: str) -> bytes:

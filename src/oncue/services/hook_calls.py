@@ -6,11 +6,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from oncue.clock import Clock
 from oncue.context import Context, Done, RunInfo
+from oncue.domain.errors import OncueError
 from oncue.domain.instants import SECOND, Duration, moment
 from oncue.domain.run import Settlement, State
 from oncue.executors.port import TaskFailed
@@ -40,6 +42,9 @@ class HookReports:
     def save(self, stored: bytes) -> Awaitable[None]:
         """Do nothing: the run has ended."""
         return Done()
+
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        raise OncueError("the run has ended; use a client")
 
 
 class HookCalls:

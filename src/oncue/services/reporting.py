@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
 from threading import Lock
+from uuid import UUID
 
 from oncue.clock import Clock, happens_within
-from oncue.context import Done, checked_checkpoint, checked_progress
-from oncue.domain.errors import Conflict, StorageUnavailable, StoreUnavailable
+from oncue.context import Created, Done, checked_checkpoint, checked_progress
+from oncue.domain.errors import Conflict, OncueError, StorageUnavailable, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.run import Claimed
@@ -18,6 +19,7 @@ from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import RUN_LOG_BYTES, RUN_LOG_CUT
 from oncue.services.run_log import MOST_HELD, RunLog
+from oncue.services.submitting import Submitting
 from oncue.storage.port import Storage
 
 FLUSH_INTERVAL = Duration(SECOND)
@@ -77,6 +79,9 @@ class RunReports:
     def save(self, stored: bytes) -> Awaitable[None]:
         return self._reporting.saved(self, checked_checkpoint(stored))
 
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        return self._reporting.submitted(self, asked)
+
     @property
     def in_storage(self) -> bool:
         """Whether its log goes to object storage by now."""
@@ -135,6 +140,7 @@ class Reporting:
         self._counting = Lock()  # threads write, too
         self._numbers = numbers
         self._worker_id = worker_id
+        self.submitting: Submitting | None = None  # set by those who have one
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
         self._later: set[asyncio.Task[None]] = set()
@@ -235,14 +241,26 @@ class Reporting:
     def saved(self, reports: RunReports, stored: bytes) -> Awaitable[None]:
         """Save a checkpoint. In the loop this returns an awaitable; in a thread it is saved when this returns."""
         saving = self._save(reports, stored)
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
+        if self._here():
             return self._loop.create_task(saving)
         asyncio.run_coroutine_threadsafe(saving, self._loop).result()
         return Done()
+
+    def submitted(self, reports: RunReports, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        """Create jobs. In the loop this returns an awaitable; in a thread they are created when this returns."""
+        if self.submitting is None:
+            raise OncueError("this worker creates no jobs; use a client")
+        creating = self.submitting.submit(reports.run, asked)
+        if self._here():
+            return self._loop.create_task(creating)
+        return Created(asyncio.run_coroutine_threadsafe(creating, self._loop).result())
+
+    def _here(self) -> bool:
+        """Whether this is the worker's loop."""
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
 
     async def _save(self, reports: RunReports, stored: bytes) -> None:
         if not await self.engine.running.save(self._worker_id, reports.run, checkpoint=stored):

@@ -28,6 +28,7 @@ from oncue.services.reporting import Reporting
 from oncue.services.run_numbers import RunNumbers
 from oncue.services.settling import LINGER, Settling
 from oncue.services.spool import Spool
+from oncue.services.submitting import Submitting
 from oncue.services.worker import Worker
 from oncue.settings import Settings
 from oncue.storage.open import open_storage
@@ -69,6 +70,7 @@ class WorkerLoops:
         self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
         self._inline_cap = settings.inline_cap
         self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers)
+        self.reporting.submitting = Submitting(engine, clock, settings, storage)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.worker = Worker(
             engine,

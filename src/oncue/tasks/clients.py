@@ -11,6 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
+from oncue.context import Reports, current
+
 if TYPE_CHECKING:
     from oncue.client import AsyncClient, Client
 
@@ -26,7 +28,8 @@ class Override(Protocol):
 
 
 class Clients:
-    """The clients of one `Tasks`. In this order: an override, the call's own, that of the `Tasks`, the environment's.
+    """The clients of one `Tasks`. In this order: an override, the call's own, inside a run the worker itself, that of
+    the `Tasks`, the environment's.
 
     The last is created at first use: one for each process, and one for each event loop, closed at their end.
     """
@@ -40,6 +43,10 @@ class Clients:
         self._of_loops = WeakKeyDictionary()
         self._found: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient] = WeakKeyDictionary()
         self._lock = Lock()
+
+    def in_run(self, asked: Client | AsyncClient | None) -> Reports | None:
+        """Return the run that executes this code, whose worker creates jobs without a client; None: use a client."""
+        return None if self.override is not None or asked is not None else current.get()
 
     def for_sync(self, asked: Client | AsyncClient | None) -> Client:
         """TypeError: the call or the `Tasks` names an AsyncClient, which needs `await`."""

@@ -14,6 +14,7 @@ from oncue.shapes.jobs import Job as JobData
 from oncue.shapes.runs import Run as RunData
 from oncue.shapes.schedules import Length, Schedule, When, at, duration_text
 from oncue.tasks.clients import Clients
+from oncue.tasks.inside import job_of, run_of, submit, submit_now
 from oncue.tasks.options import NOT_SENT, CallOptions, call_options
 from oncue.tasks.typevars import P, R
 
@@ -107,10 +108,16 @@ class Handle(ABC, Generic[P, R]):
 
         With a key (`using(key=…)`) this creates the job or replaces the one that has the key.
         """
-        client, fields = await self._client(), self.job(args, kwargs, when)
+        fields, once = self.job(args, kwargs, when), self.options.get("idempotency_key")
+        if (run := self.clients.in_run(self.options.get("client"))) is not None:
+            from oncue.client import AsyncJob
+
+            [job_id] = await submit(run, [fields], once)
+            return job_of(AsyncJob, job_id, fields)  # type: ignore[no-any-return]  # of this class
+        client = await self._client()
         if (key := fields.pop("key", None)) is not None:
             return await client.jobs.put(key, **fields)
-        return await client.jobs.create(**fields, idempotency_key=self.options.get("idempotency_key"))
+        return await client.jobs.create(**fields, idempotency_key=once)
 
     async def run_now(self) -> AsyncRun[R]:
         """Run the scheduled job of this task once more, now: that with the key of `using`, or with the task's name."""
@@ -120,9 +127,16 @@ class Handle(ABC, Generic[P, R]):
         return run.returning(self.returns)
 
     async def _enqueued(self, fields: dict[str, Any]) -> AsyncRun[R]:
-        client = await self._client()
-        job = await client.jobs.create(**fields, idempotency_key=self.options.get("idempotency_key"))
-        found: AsyncRun[Any] = client.bound(first_run(job))
+        once = self.options.get("idempotency_key")
+        found: AsyncRun[Any]
+        if (run := self.clients.in_run(self.options.get("client"))) is not None:
+            from oncue.client import AsyncRun
+
+            [job_id] = await submit(run, [fields], once)
+            found = run_of(AsyncRun, job_id, fields)
+        else:
+            client = await self._client()
+            found = client.bound(first_run(await client.jobs.create(**fields, idempotency_key=once)))
         return found.returning(self.returns)
 
     async def _client(self) -> AsyncClient:
@@ -155,10 +169,17 @@ class SyncHandle(Generic[P, R]):
 
     def schedule(self, when: Planned, /, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Create a job that runs the task by a schedule; with a key, create or replace it."""
-        client, fields = self._client(), self._task.job(args, kwargs, when)
+        task, fields = self._task, self._task.job(args, kwargs, when)
+        once = task.options.get("idempotency_key")
+        if (run := task.clients.in_run(task.options.get("client"))) is not None:
+            from oncue.client import Job
+
+            [job_id] = submit_now(run, [fields], once)
+            return job_of(Job, job_id, fields)  # type: ignore[no-any-return]  # of this class
+        client = self._client()
         if (key := fields.pop("key", None)) is not None:
             return client.jobs.put(key, **fields)
-        return client.jobs.create(**fields, idempotency_key=self._task.options.get("idempotency_key"))
+        return client.jobs.create(**fields, idempotency_key=once)
 
     def run_now(self) -> Run[R]:
         """Run the scheduled job of this task once more, now."""
@@ -168,10 +189,17 @@ class SyncHandle(Generic[P, R]):
         return run.returning(self._task.returns)
 
     def _enqueued(self, fields: dict[str, Any]) -> Run[R]:
-        client = self._client()
-        job = client.jobs.create(**fields, idempotency_key=self._task.options.get("idempotency_key"))
-        found: Run[Any] = client.bound(first_run(job))
-        return found.returning(self._task.returns)
+        task, once = self._task, self._task.options.get("idempotency_key")
+        found: Run[Any]
+        if (run := task.clients.in_run(task.options.get("client"))) is not None:
+            from oncue.client import Run
+
+            [job_id] = submit_now(run, [fields], once)
+            found = run_of(Run, job_id, fields)
+        else:
+            client = self._client()
+            found = client.bound(first_run(client.jobs.create(**fields, idempotency_key=once)))
+        return found.returning(task.returns)
 
     def _client(self) -> Client:
         return self._task.clients.for_sync(self._task.options.get("client"))
@@ -185,8 +213,11 @@ class SyncTasks:
 
     def enqueue_many(self, calls: Iterable[Bound[Any]], *, idempotency_key: str | None = None) -> tuple[UUID, ...]:
         """Run these calls, stored in one transaction, at most 10,000. Returns the ids of their runs."""
-        found = batch(calls)
-        return self._clients.for_sync(None).jobs.create_many(found, idempotency_key=idempotency_key) if found else ()
+        if not (found := batch(calls)):
+            return ()
+        if (run := self._clients.in_run(None)) is not None:
+            return submit_now(run, found, idempotency_key)
+        return self._clients.for_sync(None).jobs.create_many(found, idempotency_key=idempotency_key)
 
 
 def batch(calls: Iterable[Bound[Any]]) -> list[Any]:

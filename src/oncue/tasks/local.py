@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from oncue.clock import SystemClock
 from oncue.context import Context, Done, Reports, RunInfo, current
+from oncue.domain.errors import OncueError
 
 _LOGGER = logging.getLogger("oncue.task")
 
@@ -34,6 +35,11 @@ class LocalReports:
     def save(self, stored: bytes) -> Awaitable[None]:
         """Save nothing: a direct call has no later attempt, and the run around it has a checkpoint of its own."""
         return Done()
+
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        if self._around is None:
+            raise OncueError("outside of a run there is no worker that creates jobs; use a client")
+        return self._around.submit(asked)
 
 
 def local_context(task: str, state: object = None) -> Context[object]:

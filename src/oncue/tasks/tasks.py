@@ -14,6 +14,7 @@ from oncue.tasks.clients import Clients
 from oncue.tasks.declaring import BadDeclaration, declared, place_of
 from oncue.tasks.handle import Bound, SyncTasks, batch
 from oncue.tasks.hooks import Hooked, Lifespan, Middleware, Shared
+from oncue.tasks.inside import submit
 from oncue.tasks.options import TaskOptions
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Task
 from oncue.tasks.typevars import P, R
@@ -92,6 +93,8 @@ class Tasks(Hooked, Generic[S_co]):
         """
         if not (found := batch(calls)):
             return ()
+        if (run := self.clients.in_run(None)) is not None:
+            return await submit(run, found, idempotency_key)
         client = await self.clients.for_async(None)
         return await client.jobs.create_many(found, idempotency_key=idempotency_key)
 
