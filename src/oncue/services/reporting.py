@@ -131,6 +131,7 @@ class Reporting:
         worker_id: WorkerId,
         cap: int,
         numbers: Numbers = SILENT,
+        submitting: Submitting | None = None,
     ) -> None:
         self.engine = engine
         self.storage = storage
@@ -140,7 +141,7 @@ class Reporting:
         self._counting = Lock()  # threads write, too
         self._numbers = numbers
         self._worker_id = worker_id
-        self.submitting: Submitting | None = None  # set by those who have one
+        self.submitting = submitting
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
         self._later: set[asyncio.Task[None]] = set()

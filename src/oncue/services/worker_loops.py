@@ -55,8 +55,7 @@ class WorkerLoops:
         numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
     ) -> None:
-        self.worker_id = worker_id
-        self._counted = RunNumbers(numbers)
+        self.worker_id, self._counted = worker_id, RunNumbers(numbers)
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer, numbers)
         capacity = Capacity(
             places(settings), offer.resources, settings.reserved_for_high, settings.max_abandoned_threads
@@ -69,8 +68,8 @@ class WorkerLoops:
         patience = settings.storage_patience
         self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
         self._inline_cap = settings.inline_cap
-        self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers)
-        self.reporting.submitting = Submitting(engine, clock, settings, storage)
+        submitting = Submitting(engine, clock, settings, storage)
+        self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.worker = Worker(
             engine,
@@ -84,7 +83,7 @@ class WorkerLoops:
             numbers=numbers,
         )
         self.mailbox = CancelInbox(engine, worker_id, self.attempts)
-        members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool)
+        members = self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool
         self.loops = {member.name: Loop(member, clock, numbers) for member in members}
         self._expose(numbers)
 
