@@ -75,8 +75,9 @@ test-ops: .venv/ops.stamp ## run the files of ops/ with Prometheus, nginx, Caddy
 .PHONY: test-browser
 test-browser: .venv/dev.stamp .venv/dashboard.stamp ## run the dashboard in Chromium, which apt installs if it is missing
 	@.venv/bin/python dashboard/build.py packages
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium; }
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do command -v $$name && exit; done >/dev/null; \
+	  apt-get update -qq; for name in chromium-headless-shell chromium; do \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$name && exit; done; exit 1
 	@$(PYTEST) -n 2 --dist worksteal -m browser $(if $(filter tests/% @%,$(ARGS)),,tests/browser) $(ARGS)
 
 .PHONY: check

@@ -118,6 +118,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "GET /session": _queries(""),
     "GET /upcoming": _queries("", "from={soon}&to={later}", "task=rare", "queue=slow", "job_id={recurring}"),
     "GET /upcoming/density": _queries("", "from={soon}&to={later}&step=1h", "by=task", "by=task,queue"),
+    "GET /upcoming/skipped": _queries("", "from={soon}&to={later}", "job_id={recurring}"),
     "GET /tasks": _queries(""),
     "GET /workers": _queries(""),
     "GET /workers/{id}": _ids("/workers/{id}", "worker"),

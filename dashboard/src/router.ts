@@ -40,7 +40,12 @@ export function setQuery(changes: Record<string, string | undefined>, how: { rep
   const all = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) value ? all.set(name, value) : all.delete(name);
   const search = all.toString();
-  go(location.pathname + (search ? `?${search}` : ""), how);
+  go(location.pathname + (search ? `?${search}` : "") + location.hash, how);
+}
+
+/** Changes what is after the #, which no server sees. */
+export function setHash(text: string): void {
+  history.replaceState(null, "", location.pathname + location.search + (text ? `#${text}` : ""));
 }
 
 /** Follow links to our own views without loading the page anew. */

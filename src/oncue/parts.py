@@ -8,10 +8,14 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from importlib import import_module
 
 from oncue import systemd
 from oncue.clock import SystemClock
+from oncue.domain.ids import RunId
 from oncue.domain.instants import show_duration
+from oncue.domain.run import NewRun, RunView
+from oncue.engines.bulk_values import Bulk
 from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
@@ -21,6 +25,7 @@ from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.archiving import Archiving
+from oncue.services.bulk_acts import Follow
 from oncue.services.bulk_work import BulkWork
 from oncue.services.finishing import Finishing
 from oncue.services.forgetting import Forgetting
@@ -152,7 +157,7 @@ async def scheduling(
     rollup = Loop(CounterRollup(engine), clock, numbers)
     retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
     finishing = Loop(Finishing(engine, clock), clock, numbers)
-    bulk = Loop(BulkWork(engine, clock), clock, numbers)
+    bulk = Loop(BulkWork(engine, clock, following(engine, clock, settings)), clock, numbers)
     self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
     cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
@@ -171,6 +176,19 @@ async def scheduling(
             yield planning
     finally:
         await listening.stop()
+
+
+def following(engine: Engine, clock: SystemClock, settings: Settings) -> Follow:
+    """Return what builds the runs of a bulk that changes payloads. The code of the API is loaded with the first one."""
+    made: list[Follow] = []
+
+    async def follow(bulk: Bulk, run: RunView, run_id: RunId) -> NewRun:
+        if not made:
+            module = await asyncio.to_thread(import_module, "oncue.api.bulk_following")
+            made.append(module.BulkFollowing(engine, open_storage(settings, clock), clock, settings))
+        return await made[0](bulk, run, run_id)
+
+    return follow
 
 
 def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:

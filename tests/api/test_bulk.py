@@ -4,11 +4,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 from tests.api.conftest import Desk
 from tests.api.test_audit import audit_entries
 
+from oncue.api.bulk_following import BulkFollowing
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MINUTE
+from oncue.engines.port import Task
 from oncue.services.bulk_work import BulkWork
+from oncue.settings import Settings
 
 
 async def bulk(desk: Desk, key: str = "ada", status: int = 202, headers: Any = None, **body: Any) -> Any:
@@ -18,7 +23,10 @@ async def bulk(desk: Desk, key: str = "ada", status: int = 202, headers: Any = N
 
 
 async def finished(desk: Desk, started: dict[str, Any], key: str = "ada") -> Any:
-    work = BulkWork(desk.store.engine, desk.store.clock)
+    engine, clock, api = desk.store.engine, desk.store.clock, desk.app.api
+    work = BulkWork(
+        engine, clock, BulkFollowing(engine, api.storage, clock, Settings(inline_cap=api.settings.inline_cap))
+    )
     for _ in range(20):
         found = await desk.get(f"/bulk/{started['bulk_id']}", key)
         if found["state"] != "running":
@@ -89,6 +97,11 @@ WRONG = [
     ({"action": "requeue", "filter": {"fingerprint": "x"}}, "filter.fingerprint"),
     ({"action": "pause", "filter": {}, "dry_run": "yes"}, "dry_run"),
     ({"action": "pause", "filter": {}, "payload": {}}, "payload"),
+    ({"action": "requeue", "filter": {}, "payload": {}}, "payload"),
+    ({"action": "discard", "filter": {}, "payload_patch": {}}, "payload_patch"),
+    ({"action": "requeue", "filter": {}, "payload_patch": []}, "payload_patch"),
+    ({"action": "requeue", "filter": {}, "payload_patch": {"tag": "\x00"}}, "payload_patch.tag"),
+    ({"action": "requeue", "filter": {}, "payload_patch": {"tag": "x" * 70_000}}, "payload_patch"),
 ]  # fmt: skip
 
 
@@ -114,6 +127,22 @@ async def test_only_administrators_choose_a_user(desk: Desk) -> None:
     assert "bob" not in str(stored), "a name would outlive the user, if they are forgotten"
     unknown = await bulk(desk, "root", action="pause", filter={"user_id": "nobody"})
     assert unknown["filter"] == {"user_id": "nobody"}
+
+
+@pytest.mark.parametrize("action", ["requeue", "discard"])
+async def test_only_administrators_choose_whose_letters_and_runs(desk: Desk, action: str) -> None:
+    mine, theirs = await desk.dead(), await desk.dead(key="bob")
+    of_bob = {"user_id": "bob"}
+
+    await bulk(desk, status=403, action=action, filter=of_bob)
+    await bulk(desk, status=403, action="retry", filter=of_bob | {"status": "dead"})
+    again = await bulk(desk, "root", status=200, action="retry", filter=of_bob | {"status": "dead"}, dry_run=True)
+    ended = await finished(desk, await bulk(desk, "root", action=action, filter=of_bob), "root")
+
+    assert [one["id"] for one in again["samples"]] == [str(theirs)]
+    assert (ended["done"], ended["filter"]) == (1, of_bob)
+    left = (await desk.get("/dead-letters", "root"))["dead_letters"]
+    assert [letter["run_id"] for letter in left] == [str(mine)]
 
 
 async def test_runs_are_retried_and_cancelled(desk: Desk) -> None:
@@ -155,3 +184,72 @@ async def test_the_same_key_starts_one_bulk_and_a_user_has_ten(desk: Desk) -> No
     page = await desk.get("/bulk?limit=7")
     rest = await desk.get(f"/bulk?limit=7&page_token={page['next_page_token']}")
     assert (len(page["bulks"]), len(rest["bulks"])) == (7, 3)
+
+
+async def dead_with(desk: Desk, task: str, payload: Any, key: str = "ada") -> str:
+    return str(await desk.dead(key, task=task, payload=payload))
+
+
+@pytest.mark.parametrize("by_ids", [True, False])
+async def test_payloads_are_changed_and_letters_that_it_does_not_fit_stay(desk: Desk, by_ids: bool) -> None:
+    fits = await dead_with(desk, "mark", {"seconds": "many", "tag": "a"})
+    misfit = await dead_with(desk, "slow", {"seconds": 1})
+    patch = {"tag": None, "extra": {"a": 1}}
+
+    which = {"ids": [fits, misfit]} if by_ids else {"filter": {}}
+    ended = await finished(desk, await bulk(desk, action="requeue", **which, payload_patch=patch))
+
+    assert (ended["state"], ended["done"], ended["refused"], ended["payload_patch"]) == ("finished", 1, 1, patch)
+    assert ended["reasons"] == [{"id": misfit, "reason": "payload.extra: is not a parameter of task 'slow'"}]
+    [new] = await desk.store.claimable()
+    assert (await desk.store.run(new)).payload == b'{"seconds":"many","extra":{"a":1}}'
+    assert [one["run_id"] for one in (await desk.get("/dead-letters"))["dead_letters"]] == [misfit]
+
+
+async def test_payloads_are_checked_by_the_settings_of_the_api_and_the_role_of_the_key(desk: Desk) -> None:
+    """A scheduler has neither the networks nor the policy about tokens."""
+    desk.app.api.settings = replace(desk.app.api.settings, plain_secrets="refuse")
+    letter = await dead_with(desk, "http", {"url": "http://10.1.0.1/"})
+    command = await dead_with(desk, "command", {}, "root")
+
+    for patch, why in (
+        ({"url": "http://10.2.0.1/"}, "payload.url: "),
+        ({"headers": {"Authorization": "Bearer x"}}, "payload.headers.Authorization: would be stored in plain text"),
+    ):
+        ended = await finished(desk, await bulk(desk, action="requeue", ids=[letter], payload_patch=patch))
+        assert ended["refused"] == 1
+        assert ended["reasons"][0]["reason"].startswith(why)
+    ended = await finished(
+        desk, await bulk(desk, "root", action="requeue", ids=[command], payload_patch={"a": 1}), "root"
+    )
+    assert ended["done"] == 1, "administrators may"
+    ended = await finished(
+        desk, await bulk(desk, action="requeue", ids=[letter], payload_patch={"url": "http://10.1.0.2/"})
+    )
+    assert ended["done"] == 1
+
+
+async def test_a_letter_is_requeued_once_although_its_pass_was_cut_off(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letter = await dead_with(desk, "slow", {"seconds": 1})
+    started = await bulk(desk, action="requeue", ids=[letter], payload_patch={"tag": "b"})
+    requeue, cut = desk.store.engine.history.requeue, False
+
+    async def cut_off(*given: Any) -> Any:
+        nonlocal cut
+        answer = await requeue(*given)
+        if not cut:
+            cut = True
+            raise StoreUnavailable("the process dies after the write")
+        return answer
+
+    monkeypatch.setattr(desk.store.engine.history, "requeue", cut_off)
+    with pytest.raises(StoreUnavailable):
+        await finished(desk, started)
+    await desk.store.fleet.announce([Task("slow", b'{"type": "object", "maxProperties": 0}')], desk.store.now)
+    desk.store.advance(MINUTE)
+    ended = await finished(desk, started)
+
+    assert (ended["done"], ended["refused"]) == (1, 0), "it was done before the task changed"
+    assert len(await desk.store.claimable()) == 1

@@ -48,6 +48,17 @@ async def test_nobody_discards_or_requeues_anothers(desk: Desk) -> None:
     assert await letters(desk) == [str(theirs)]
 
 
+async def test_an_administrator_chooses_whose(desk: Desk) -> None:
+    mine, theirs = await desk.dead(), await desk.dead(key="bob")
+
+    assert await letters(desk, "?user_id=ada", "root") == [str(mine)]
+    assert (await desk.call("GET", "/v1/dead-letters?user_id=bob")).status_code == 403
+    assert (await desk.call("POST", "/v1/dead-letters/discard", {"filter": {"user_id": "bob"}})).status_code == 403
+    assert await act(desk, "discard", {"filter": {"user_id": "bob"}}, "root") == {"count": 1}
+    assert await letters(desk, key="root") == [str(mine)]
+    assert await state(desk, theirs) is State.DEAD
+
+
 FILTERS = ["task", "queue", "job_id", "start_time", "end_time"]
 
 

@@ -103,6 +103,20 @@ async def test_only_administrators_list_by_user(desk: Desk) -> None:
             assert (await desk.call("GET", f"/v1/jobs?{query}", key=key)).status_code == 403
 
 
+async def test_only_administrators_list_and_count_runs_by_user(desk: Desk) -> None:
+    [mine, theirs] = await made(desk), await made(desk, key="bob")
+
+    assert await runs(desk, key="root") == [mine, theirs]
+    assert await runs(desk, "user_id=ada", key="root") == [mine]
+    assert await runs(desk, "user_id=bob&status=queued", key="root") == [theirs]
+    assert await runs(desk, "user_id=nobody", key="root") == []
+    assert (await desk.get("/counts", "root"))["runs"]["queued"]["n"] == 2
+    assert (await desk.get("/counts?user_id=bob", "root"))["runs"]["queued"]["n"] == 1
+    for path in ("/runs?user_id=bob", "/runs?user_id=ada", "/runs?user_id=", "/counts?user_id=ada"):
+        for key in ("ada", "viewer"):
+            assert (await desk.call("GET", f"/v1{path}", key=key)).status_code == 403
+
+
 async def test_a_window_is_on_the_next_run_and_in_its_order(desk: Desk) -> None:
     start = desk.store.now
     late, soon = await made(desk, schedule="0 3 * * *"), await made(desk, schedule=rfc3339(desk.store.at(HOUR)))

@@ -282,7 +282,7 @@ async def test_groups_that_do_not_exist_or_have_too_many_steps_are_refused(desk:
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "step" if "step" in query else "by")
 
 
-@pytest.mark.parametrize("call", ["", "/density"])
+@pytest.mark.parametrize("call", ["", "/density", "/skipped"])
 @pytest.mark.parametrize(
     ("query", "path"),
     [("from=soon", "from"), ("to=2020-01-01T00:00:00Z", "to"), ("job_id=x", "job_id"), ("task=", "task"), ("x=1", "x")],
@@ -298,6 +298,50 @@ async def test_too_fine_a_density_is_refused(desk: Desk, query: str, path: str) 
     refused = await desk.call("GET", f"/v1/upcoming/density?{query}")
 
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, path)
+
+
+async def test_what_daylight_saving_drops_is_listed_although_its_job_runs_only_later(desk: Desk) -> None:
+    desk.store.advance(parse_instant("2030-03-30T12:00:00Z") - desk.store.now)
+    at_night = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    dropped = await desk.create(schedule=at_night | {"dst_gap": "skip"}, name="dropped")
+    await desk.create(schedule=at_night, name="moved")
+    over = {"cron": "30 2,20 * * *", "end_at": "2030-03-31T00:00:00Z", "dst_gap": "skip"}
+    await desk.create(schedule=at_night | over, name="over by then")
+    await desk.create(schedule=at_night | {"dst_gap": "skip"}, name="theirs", key="bob")
+
+    found = await desk.get("/upcoming/skipped?to=2030-04-02T00:00:00Z")
+
+    [one] = found["skipped"]
+    assert (one["job_id"], one["count"], one["timezone"]) == (dropped["job_id"], 1, "Europe/Berlin")
+    assert (one["at"], found["more"]) == ("2030-03-31T01:00:00.000Z", False)
+    assert one["note"].startswith("02:30 does not exist on 2030-03-31")
+    assert [one["job_name"] for one in (await desk.get("/upcoming/skipped", "root"))["skipped"]] == [
+        "dropped",
+        "theirs",
+    ]
+    for query in (
+        "to=2030-03-31T01:00:00Z",
+        "from=2030-03-31T01:00:01Z",
+        "task=slow",
+        f"job_id={one['job_id']}&task=x",
+    ):
+        assert (await desk.get(f"/upcoming/skipped?{query}"))["skipped"] == []
+    assert len((await desk.get(f"/upcoming/skipped?job_id={one['job_id']}"))["skipped"]) == 1
+
+
+async def test_what_is_dropped_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upcoming, "MOST_SKIPPED", 2)
+    for hour in range(3):
+        await desk.create(schedule={"cron": f"{hour} 2 * * *", "timezone": "Europe/Berlin", "dst_gap": "skip"})
+    window = "from=2030-03-30T00:00:00Z&to=2030-04-02T00:00:00Z"
+
+    found = await desk.get(f"/upcoming/skipped?{window}")
+    assert (len(found["skipped"]), found["more"]) == (2, True)
+    monkeypatch.setattr(upcoming, "MOST_CURSORS", 1)
+    found = await desk.get(f"/upcoming/skipped?{window}")
+    assert (len(found["skipped"]), found["more"]) == (1, True)
+    refused = await desk.call("GET", "/v1/upcoming/skipped?to=2032-01-01T00:00:00Z")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "to")
 
 
 async def test_a_token_of_another_list_is_refused(desk: Desk) -> None:

@@ -9,11 +9,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, expect
 from tests.examples.server import PATIENCE, ROOT, Up
 
 Role = Literal["admin", "member", "viewer"]
-Theme = Literal["light", "dark"]
 
 AXE = ROOT / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
@@ -70,7 +69,7 @@ class Dashboard:
         self.user = user
         self._browser = browser
         self._folder = folder
-        self._apis: dict[Role, Api] = {}
+        self._apis: dict[str, Api] = {}
         self._root = Api(server.address, server.key_file.read_text().strip())
         self._contexts: list[BrowserContext] = []
         self._problems: list[str] = []
@@ -90,9 +89,16 @@ class Dashboard:
             self._apis[role] = Api(self.address, self.key(role)["key"])
         return self._apis[role]
 
-    def open(self, path: str = "/", role: Role | None = "member", theme: Theme = "light", **context: Any) -> Page:
+    def stranger(self) -> Api:
+        """The API with a key of another member."""
+        if "stranger" not in self._apis:
+            asked = {"user_id": f"{self.user}-stranger", "role": "member"}
+            self._apis["stranger"] = Api(self.address, self._root.call("POST", "/keys", json=asked)["key"])
+        return self._apis["stranger"]
+
+    def open(self, path: str = "/", role: Role | None = "member", **context: Any) -> Page:
         """A page in a context of its own, which has Playwright's options `context`; signed in, unless role is None."""
-        inside = self._context(color_scheme=theme, **context)
+        inside = self._context(**context)
         if role is not None:
             answer = inside.request.post(f"{self.address}/v1/session", data={"key": self.api(role).key})
             assert answer.ok, answer.text()
@@ -107,7 +113,8 @@ class Dashboard:
     # ----------------------------------------------------------------------------------------------- what watches it
 
     def _context(self, **options: Any) -> BrowserContext:
-        context = self._browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **options)
+        calm: dict[str, Any] = {"reduced_motion": "reduce"}  # what moves is drawn sixty times a second
+        context = self._browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **calm, **options)
         context.set_default_timeout(PATIENCE * 1000)
         context.add_init_script(TELL_OF_VIOLATIONS)
         context.on("console", self._said)
@@ -163,7 +170,18 @@ class Dashboard:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with a page as it is now, for people who cannot see it or use no mouse."""
-    page.evaluate(AXE.read_text() + "; 1")
-    found = page.evaluate("axe.run().then((result) => result.violations)")
-    return [f"{one['id']}: {one['help']}: {node['html']}" for one in found for node in one["nodes"]]
+    """What axe finds wrong with a page as it is now, for people who cannot see it or use no mouse.
+
+    Themes differ in nothing but colours: the whole page is checked when it is light, its colours when it is dark, too.
+    """
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text() + "; 1")
+    return [*_violations(page, "dark", "color-contrast", "link-in-text-block"), *_violations(page, "light")]
+
+
+def _violations(page: Page, theme: Literal["light", "dark"], *rules: str) -> list[str]:
+    page.emulate_media(color_scheme=theme)
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    asked = {"resultTypes": ["violations"], **({"runOnly": {"type": "rule", "values": rules}} if rules else {})}
+    found = page.evaluate("(asked) => axe.run(asked).then((result) => result.violations)", asked)
+    return [f"{theme}: {one['id']}: {one['help']}: {node['html']}" for one in found for node in one["nodes"]]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
-from tests.browser.dashboard import Dashboard, Role, Theme, violations
+from tests.browser.dashboard import Dashboard, Role
 
 
 def wait_until_live(page: Page) -> None:
@@ -74,15 +74,3 @@ def test_all_tabs_of_a_browser_share_one_stream(dashboard: Dashboard) -> None:
 
 def streams(dashboard: Dashboard) -> int:
     return sum("/v1/events" in address for address in dashboard.requests)
-
-
-def test_jobs_and_job_are_accessible(dashboard: Dashboard, theme: Theme) -> None:
-    job = dashboard.api().job("failing", name="mixed", max_retries=0)
-    dashboard.api().run(job, "dead")
-    dashboard.api().run(job, "succeeded", payload={"good": True})
-    page = dashboard.open("/jobs", theme=theme)
-    page.get_by_role("img", name="Last runs of mixed").wait_for()
-    assert violations(page) == []
-    page.goto(f"{dashboard.address}/jobs/{job['job_id']}/runs")
-    page.get_by_role("row", name="RuntimeError").wait_for()
-    assert violations(page) == []

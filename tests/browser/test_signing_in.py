@@ -3,7 +3,7 @@
 import re
 
 from playwright.sync_api import Page, expect
-from tests.browser.dashboard import Dashboard, Theme, violations
+from tests.browser.dashboard import Dashboard, violations
 
 
 def sign_in(page: Page, key: str) -> None:
@@ -52,7 +52,7 @@ def test_a_session_ends_with_its_key(dashboard: Dashboard) -> None:
     expect(page.get_by_label("API key")).to_be_visible()
 
 
-def test_signing_in_is_accessible(dashboard: Dashboard, theme: Theme) -> None:
-    page = dashboard.open(role=None, theme=theme)
+def test_signing_in_is_accessible(dashboard: Dashboard) -> None:
+    page = dashboard.open(role=None)
     expect(page.get_by_label("API key")).to_be_visible()
     assert violations(page) == []

@@ -196,6 +196,7 @@ def test_what_is_to_come_is_told(either: Either) -> None:
     assert second.at - first.at == timedelta(hours=1)
     assert {one.n for one in counted.buckets} == {1}
     assert [(one.task, one.queue, one.buckets) for one in counted.groups] == [("hello", "default", counted.buckets)]
+    assert either(client.upcoming_skipped(job_id=job.job_id)) == ()
     either(client.jobs.cancel(job.job_id))
 
 

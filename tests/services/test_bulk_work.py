@@ -11,7 +11,7 @@ from oncue.domain.ids import JobId, KeyId, RunId
 from oncue.domain.instants import MINUTE, SECOND
 from oncue.domain.job import JobStatus
 from oncue.domain.quota import Quota
-from oncue.domain.run import State, Status
+from oncue.domain.run import NewRun, State, Status
 from oncue.engines.bulk_values import Action, Bulk, BulkState, Kind, LetterQuery, Order
 from oncue.engines.port import JobQuery, Key, Role, RunQuery
 from oncue.services import bulk_work
@@ -32,8 +32,12 @@ async def ordered(store: Store, action: Action, of: Kind = Kind.JOBS, role: Role
     return bulk
 
 
+async def nothing_changes(*_: object) -> NewRun:
+    raise AssertionError("no bulk here changes payloads")
+
+
 async def worked(store: Store, bulk: Bulk, passes: int = 50) -> Bulk:
-    work = BulkWork(store.engine, store.clock)
+    work = BulkWork(store.engine, store.clock, nothing_changes)
     for _ in range(passes):
         await work.run_once()
         found = await store.engine.bulks.read(None, bulk.bulk_id)
@@ -114,7 +118,7 @@ async def test_each_job_runs_once_though_passes_are_cut_off_everywhere(
 
     monkeypatch.setattr(store.engine.bulks, "advance", dying(advance))
     monkeypatch.setattr(store.engine.jobs, "apply", dying(apply))
-    work, deaths, found = BulkWork(store.engine, store.clock), 0, bulk
+    work, deaths, found = BulkWork(store.engine, store.clock, nothing_changes), 0, bulk
     while found.state is BulkState.RUNNING:
         try:
             await work.run_once()
@@ -179,7 +183,7 @@ async def test_waiting_and_running_runs_are_cancelled(store: Store) -> None:
 async def test_a_run_that_a_worker_takes_meanwhile_is_cancelled_all_the_same(store: Store) -> None:
     runs, live = await store.one_shots(4), frozenset({State.WAITING, State.RUNNING})
     bulk = await ordered(store, Action.CANCEL, Kind.RUNS, runs=RunQuery(store.uid, states=live))
-    await BulkWork(store.engine, store.clock).run_once()
+    await BulkWork(store.engine, store.clock, nothing_changes).run_once()
     worker = await store.worker()
     taken = await store.claim_due(worker)
 
@@ -213,7 +217,7 @@ async def test_a_quota_refuses_the_rest(store: Store) -> None:
 async def test_a_bulk_ends_with_its_key(store: Store) -> None:
     jobs = [await store.recurring(every=MINUTE) for _ in range(5)]
     bulk = await ordered(store, Action.PAUSE, jobs=of_jobs(store, JobStatus.ACTIVE))
-    await BulkWork(store.engine, store.clock).run_once()
+    await BulkWork(store.engine, store.clock, nothing_changes).run_once()
     await store.accounts.revoke(bulk.key_id, store.now)
 
     ended = await worked(store, bulk)

@@ -1,8 +1,8 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { call } from "../api/client";
+import { call, type Result } from "../api/client";
 import type { Bulk, BulkOf, Schemas } from "../api/types";
-import { command } from "../commands";
+import { command, quoted } from "../commands";
 import { session } from "../session";
 import { toast, words } from "../toasts";
 import { Button } from "./Button";
@@ -38,17 +38,20 @@ export async function askBulk({ of, verb, cli, nouns, isDangerous, nameOf, after
   ask({
     title: `${verb} ${many}?`,
     hits: <ul class="samples">{samples.map((one) => <li key={one.id}>{one.name ?? nameOf?.(one.id) ?? one.id}</li>)}{count > samples.length && <li>… and {at_least ? "more" : count - samples.length + " more"}</li>}</ul>,
-    command: command(cli, of.ids ?? ((of.filter ?? {}) as Record<string, string>)),
+    command: command(cli, of.ids ?? ((of.filter ?? {}) as Record<string, string>)) + (of.payload_patch ? ` --patch ${quoted(JSON.stringify(of.payload_patch))}` : ""),
     label: `${verb} ${many}`,
     isDangerous,
-    act: async () => {
-      const begun = await call("post", "/v1/bulk", { body: of });
-      if (begun.ok) unfinished.value = [...unfinished.value, begun.value as Bulk];
-      return begun;
-    },
+    act: () => startBulk(of),
     done: `${verb}: started for ${many}.`,
     after,
   });
+}
+
+/** Starts it; its progress is shown on every page. */
+export async function startBulk(of: BulkOf): Promise<Result<unknown>> {
+  const begun = await call("post", "/v1/bulk", { body: of });
+  if (begun.ok) unfinished.value = [...unfinished.value, begun.value as Bulk];
+  return begun;
 }
 
 /** Bulks that are not finished, also those of before a reload; once, in the shell. */

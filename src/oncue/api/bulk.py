@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,26 +15,40 @@ from starlette.responses import Response
 from oncue.api.dead_letters import FILTERS as LETTER_FILTERS
 from oncue.api.dead_letters import instant_in_body
 from oncue.api.http.answers import answer
-from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, path_id, read_job_id, read_object
-from oncue.api.listing import LONGEST, NOBODY, OPEN, STATES, job_query, page, several, wanted_page, window
+from oncue.api.listing import LONGEST, NOBODY, OPEN, STATES, job_query, page, several, wanted_page, whose, window
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Line, Outcome, outcome, unchanged
+from oncue.api.shared.payloads import REPLACING, read_replacement
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, takes, text, truth
+from oncue.domain.ids import UserNumber
 from oncue.domain.instants import rfc3339
 from oncue.domain.job import JobStatus
 from oncue.domain.keys import number_name
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView, State, Status
-from oncue.engines.bulk_values import MOST_OPEN, Action, Bulk, BulkState, Kind, LetterQuery, Order, Progress
+from oncue.engines.bulk_values import (
+    MOST_OPEN,
+    Action,
+    Bulk,
+    BulkState,
+    Kind,
+    LetterQuery,
+    Order,
+    PatchRules,
+    PayloadPatch,
+    Progress,
+)
 from oncue.engines.port import JobRow, RunQuery
 
 MOST_IDS = 1_000
 COUNTED = 1_000  # objects of a preview
 LOOKED_AT_ONCE, LOOKS = 250, 4
 SAMPLES = 5
+LARGEST_PATCH = 64 * 1024  # bytes: a list of bulks shows it with each
 
 KINDS: Mapping[Action, tuple[Kind, ...]] = {  # the first one unless `of` says otherwise
     Action.PAUSE: (Kind.JOBS,),
@@ -147,6 +162,7 @@ async def _shown(api: Api, bulk: Bulk, caller: Caller) -> dict[str, Any]:
         "action": order.action,
         "of": order.of,
         "filter": None if order.ids is not None else await _asked(api, order, caller),
+        "payload_patch": order.letters.patch.patch if order.letters and order.letters.patch else None,
         "state": bulk.state,
         "done": progress.done,
         "refused": progress.refused,
@@ -162,9 +178,10 @@ async def _shown(api: Api, bulk: Bulk, caller: Caller) -> dict[str, Any]:
 
 async def _asked(api: Api, order: Order, caller: Caller) -> dict[str, Any]:
     """Return the filter as it was sent, with the name that its user has now."""
-    if "user_id" not in order.asked or order.jobs is None or order.jobs.uid is None:
+    query = order.jobs or order.runs or order.letters
+    if "user_id" not in order.asked or query is None or query.uid is None:
         return order.asked
-    return order.asked | {"user_id": await api.owner_of(order.jobs.uid, caller) or order.asked["user_id"]}
+    return order.asked | {"user_id": await api.owner_of(query.uid, caller) or order.asked["user_id"]}
 
 
 # ------------------------------------------------------------------------------------------------- what is asked for
@@ -190,7 +207,23 @@ async def _order(api: Api, raw: dict[str, Any], caller: Caller) -> tuple[Order, 
     order = replace(order, missed=found.get("missed", CatchUp.SKIP))
     if order.ids is None:
         order = await _filtered(api, order, caller)
+    if "payload_patch" in found:
+        order = replace(order, letters=replace(order.letters or LetterQuery(), patch=_patch(api, action, found)))
     return order, found.get("dry_run", False)
+
+
+def _patch(api: Api, action: Action, found: dict[str, Any]) -> PayloadPatch:
+    if action is not Action.REQUEUE:
+        raise Invalid.of("payload_patch", "unknown_field", "is for requeue only")
+    problems: list[Problem] = []
+    read_replacement(api, found, problems)
+    if problems:
+        raise Invalid(*problems)
+    if len(msgspec.json.encode(found["payload_patch"])) > LARGEST_PATCH:
+        raise Invalid.of("payload_patch", "too_large", f"must be at most {LARGEST_PATCH:,} bytes")
+    asked = api.settings
+    rules = PatchRules(asked.max_payload_bytes, asked.plain_secrets, asked.secret_roles, asked.http_allow)
+    return PayloadPatch(found["payload_patch"], rules)
 
 
 async def _filtered(api: Api, order: Order, caller: Caller) -> Order:
@@ -200,29 +233,36 @@ async def _filtered(api: Api, order: Order, caller: Caller) -> Order:
             case Kind.JOBS:
                 return await _of_jobs(api, order, found, caller)
             case Kind.RUNS:
-                return _of_runs(order, found, caller)
+                return await _of_runs(api, order, found, caller)
             case Kind.LETTERS:
-                start, end = window(found)
-                named = {name: found[name] for name in ("job_id", "task", "queue", "fingerprint") if name in found}
-                return replace(order, letters=LetterQuery(wanted_from=start, wanted_until=end, **named))
+                return await _of_letters(api, order, found, caller)
 
 
 async def _of_jobs(api: Api, order: Order, found: dict[str, Any], caller: Caller) -> Order:
-    if "user_id" in found and caller.sees is not None:
-        raise forbidden("The filter user_id needs an admin key. Leave it out to act on your own jobs.")
     possible = STATUSES[order.action]
     statuses = found.get("status", possible & OPEN) & possible
     if not statuses:
         raise Invalid.of("status", "unknown_value", f"{order.action} acts on jobs that are {_listed(possible)}")
     query = await job_query(api, caller, found)
-    if (
-        "user_id" in found and query.uid is not None and query.uid != NOBODY
-    ):  # a name that is not stored need not be forgotten
-        order = replace(order, asked=order.asked | {"user_id": number_name(query.uid)})
-    return replace(order, jobs=replace(query, statuses=statuses))
+    return replace(order, asked=_without_name(order.asked, query.uid), jobs=replace(query, statuses=statuses))
 
 
-def _of_runs(order: Order, found: dict[str, Any], caller: Caller) -> Order:
+def _without_name(asked: dict[str, Any], uid: UserNumber | None) -> dict[str, Any]:
+    """Return the filter with the number of its user: a name that is not stored need not be forgotten."""
+    if "user_id" not in asked or uid is None or uid == NOBODY:
+        return asked
+    return asked | {"user_id": number_name(uid)}
+
+
+async def _of_letters(api: Api, order: Order, found: dict[str, Any], caller: Caller) -> Order:
+    uid = await whose(api, caller, found)
+    start, end = window(found)
+    named = {name: found[name] for name in ("job_id", "task", "queue", "fingerprint") if name in found}
+    query = LetterQuery(wanted_from=start, wanted_until=end, uid=uid if "user_id" in found else None, **named)
+    return replace(order, asked=_without_name(order.asked, uid), letters=query)
+
+
+async def _of_runs(api: Api, order: Order, found: dict[str, Any], caller: Caller) -> Order:
     possible = ENDED if order.action is Action.RETRY else LIVE
     if order.action is Action.RETRY and "status" not in found:
         message = "is required to retry runs, like dead,expired: without it, all that succeeded would run again"
@@ -233,8 +273,9 @@ def _of_runs(order: Order, found: dict[str, Any], caller: Caller) -> Order:
     start, end = window(found)
     named = {name: found[name] for name in ("job_id", "task", "queue") if name in found}
     states = frozenset(STATES[status] for status in statuses)
-    query = RunQuery(caller.sees, states=states, wanted_from=start, wanted_until=end, **named)
-    return replace(order, runs=query, statuses=statuses)
+    uid = await whose(api, caller, found)
+    query = RunQuery(uid, states=states, wanted_from=start, wanted_until=end, **named)
+    return replace(order, asked=_without_name(order.asked, uid), runs=query, statuses=statuses)
 
 
 def _listed(statuses: frozenset[JobStatus] | frozenset[Status]) -> str:
@@ -275,7 +316,7 @@ FILTERS: Mapping[Kind, Mapping[str, Reader]] = {
     Kind.RUNS: {
         "status": _words({one.value: one for one in Status}),
         "job_id": read_job_id,
-        **dict.fromkeys(("task", "queue"), _TEXT),
+        **dict.fromkeys(("task", "queue", "user_id"), _TEXT),
         **_WINDOW,
     },
     Kind.LETTERS: LETTER_FILTERS,
@@ -297,6 +338,7 @@ FIELDS: Mapping[str, Reader] = {
     "ids": _ids,
     "dry_run": truth,
     "missed": choice({one.value: one for one in CatchUp}),
+    "payload_patch": REPLACING["payload_patch"],
 }
 
 

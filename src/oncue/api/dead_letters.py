@@ -18,14 +18,15 @@ from oncue.api.errors import fingerprint
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, read_job_id, read_object
-from oncue.api.listing import filled_page, instant, page, wanted_page, window
+from oncue.api.listing import filled_page, instant, page, wanted_page, whose, window
+from oncue.api.shared.checking import Checking
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.api.shared.payloads import REPLACING, Replacement, read_replacement, replaced
 from oncue.domain.errors import Forbidden, Invalid, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
-from oncue.domain.ids import NOTICES, RunId, derived_id
+from oncue.domain.ids import NOTICES, RunId, UserNumber, derived_id
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.placement import SYSTEM_QUEUE, ClassKey
 from oncue.domain.rerun import again, definition
@@ -44,10 +45,11 @@ Fits = Callable[[Letter], bool]
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """The dead letters with these ids, or, without ids, all that match the filter."""
+    """The dead letters with these ids, or, without ids, all that match the filter; `uid`: of this user."""
 
     run_ids: list[RunId] | None
     filter: dict[str, Any]
+    uid: UserNumber | None
     fits: Fits
     new: Replacement | None = None
     fingerprint: int | None = None
@@ -56,8 +58,9 @@ class Chosen(msgspec.Struct, frozen=True):
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller, LISTED)
     fits, kind = _fitting(wanted.filters), wanted.filters.get("fingerprint")
+    uid = await whose(api, caller, wanted.filters)
     found = await filled_page(
-        lambda limit, after: _letters(api, caller, limit, after, kind), wanted, fits, lambda letter: letter[0].ended_at
+        lambda limit, after: _letters(api, uid, limit, after, kind), wanted, fits, lambda letter: letter[0].ended_at
     )
     runs = [run for run, _ in found.items]
     known, now = await api.known_of(*runs), api.clock.now()
@@ -75,7 +78,7 @@ async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
     With a payload, or a patch of each one's own: letters that it does not fit are listed, and stay.
     """
     raw = await read_object(request, api.largest_job)
-    chosen = _chosen(raw, api)
+    chosen = await _chosen(raw, api, caller)
 
     async def make(made: UUID) -> Outcome:
         progress = Progress(chosen)
@@ -92,7 +95,7 @@ async def discard(api: Api, request: Request, caller: Caller) -> Outcome:
     raw = await read_object(request)
     if unknown := raw.keys() & REPLACING.keys():
         raise Invalid.of(min(unknown), "unknown_field", "is not a field of this call; requeue takes it")
-    chosen = _chosen(raw, api)
+    chosen = await _chosen(raw, api, caller)
     progress = Progress(chosen, Changed(caller.uid))
     with progress.told_if_cut():
         if chosen.run_ids is not None:
@@ -176,7 +179,7 @@ def _follower(run: RunView, first: UUID) -> RunId:
     return RunId(derived_id(first, run.run_id, run.ended_at))
 
 
-async def followed(api: Api, caller: Caller, run: RunView, run_id: RunId, new: Replacement | None) -> NewRun:
+async def followed(api: Checking, caller: Caller, run: RunView, run_id: RunId, new: Replacement | None) -> NewRun:
     """Build the run that follows an ended one. A payload of its own is checked and, if large, put into storage."""
     own = None
     if new is not None:
@@ -198,15 +201,17 @@ async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[lis
         return
     after, more = None, True
     while more:
-        found = await _letters(api, caller, ONE_PASS, after, chosen.fingerprint)
+        found = await _letters(api, chosen.uid, ONE_PASS, after, chosen.fingerprint)
         fitting = [letter[0] for letter in found.items if chosen.fits(letter)]
         if fitting:
             yield fitting
         after, more = found.next, found.next is not None
 
 
-async def _letters(api: Api, caller: Caller, limit: int, after: str | None, kind: int | None = None) -> Page[Letter]:
-    found = await api.engine.lists.dead_letters(caller.sees, limit, after, fingerprint=kind)
+async def _letters(
+    api: Api, uid: UserNumber | None, limit: int, after: str | None, kind: int | None = None
+) -> Page[Letter]:
+    found = await api.engine.lists.dead_letters(uid, limit, after, fingerprint=kind)
     classes = await api.classes_of(*found.items)
     return Page(tuple((run, classes[run.class_id]) for run in found.items), found.next)
 
@@ -219,7 +224,7 @@ async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]
     return [run for run in found if run is not None]
 
 
-def _chosen(raw: dict[str, Any], api: Api) -> Chosen:
+async def _chosen(raw: dict[str, Any], api: Api, caller: Caller) -> Chosen:
     problems: list[Problem] = []
     found = read_fields(raw, REQUEUED, problems)
     new = read_replacement(api, found, problems)
@@ -231,8 +236,9 @@ def _chosen(raw: dict[str, Any], api: Api) -> Chosen:
         problems.append(Problem("run_ids", "required", message))
     if problems:
         raise Invalid(*problems)
-    fits, kind = found.get("filter", (_fitting({}), None))
-    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits, new, kind)
+    fitting: dict[str, Any] = found.get("filter", {})
+    uid = await whose(api, caller, fitting)
+    return Chosen(found.get("run_ids"), raw.get("filter", {}), uid, _fitting(fitting), new, fitting.get("fingerprint"))
 
 
 @takes(type="array", items={"type": "string", "format": "uuid"}, minItems=1, maxItems=MOST_AT_ONCE)
@@ -277,6 +283,7 @@ FILTERS: Mapping[str, Reader] = {
     "start_time": instant_in_body,
     "end_time": instant_in_body,
     "fingerprint": fingerprint,
+    "user_id": text(LONGEST),
 }
 
 
@@ -284,10 +291,11 @@ LISTED: Mapping[str, Reader] = {**FILTERS, "system": choice({"true": True, "fals
 
 
 @takes(**object_schema(FILTERS))
-def _filter(raw: Any, path: str) -> tuple[Fits, int | None]:
+def _filter(raw: Any, path: str) -> dict[str, Any]:
     found = object_of(raw, path, FILTERS)
     with inside(path):
-        return _fitting(found), found.get("fingerprint")
+        window(found)
+    return found
 
 
 CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # exactly one

@@ -54,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
 def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] = NO_FILTERS) -> Wanted:
     """Invalid: a parameter is wrong or unknown, or the token is not from this listing."""
     given, problems = _parameters(request)
+    if "user_id" in given.keys() & filters.keys():
+        _check_sees_all(caller)
     found = read_fields(given, {**filters, **PAGING}, problems)
     if problems:
         raise Invalid(*problems)
@@ -223,7 +225,7 @@ JOB_FILTERS: dict[str, Reader] = {
 RUN_FILTERS: dict[str, Reader] = {
     "status": several({one.value: one for one in Status}),
     "job_id": read_job_id,
-    **dict.fromkeys(("task", "queue"), _TEXT),
+    **dict.fromkeys(("task", "queue", "user_id"), _TEXT),
     **_WINDOW,
     "ended_after": instant,
     "ended_before": instant,
@@ -241,8 +243,6 @@ STATES = {
 
 async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     """List jobs, newest first; in a window, by next run. A job that ends meanwhile may appear twice."""
-    if "user_id" in request.query_params and caller.sees is not None:
-        raise forbidden("The filter user_id needs an admin key. Leave it out to list your own jobs.")
     wanted = wanted_page(request, caller, JOB_FILTERS)
     query = await job_query(api, caller, wanted.filters)
     statuses, last_statuses, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
@@ -292,13 +292,25 @@ async def _strips(api: Api, job_ids: Sequence[JobId], recent: int) -> dict[JobId
     return {job_id: [views.ended_run(run) for run in found.get(job_id, ())] for job_id in job_ids}
 
 
+async def whose(api: Api, caller: Caller, filters: Mapping[str, Any]) -> UserNumber | None:
+    """Return the user whose objects are asked for. None: everybody's."""
+    if "user_id" not in filters:
+        return caller.sees
+    _check_sees_all(caller)
+    return await api.engine.accounts.find(filters["user_id"]) or NOBODY
+
+
+def _check_sees_all(caller: Caller) -> None:
+    if caller.sees is not None:
+        raise forbidden("The filter user_id needs an admin key. Leave it out: yours are all that you see.")
+
+
 async def job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:
-    uid = caller.sees
-    if "user_id" in filters:
-        uid = await api.engine.accounts.find(filters["user_id"]) or NOBODY
     next_from, next_until = window(filters)
     asked = {name: filters[name] for name in ("task", "name", "tag", "queue") if name in filters}
-    query = JobQuery(uid, filters.get("status"), next_from=next_from, next_until=next_until, **asked)
+    query = JobQuery(
+        await whose(api, caller, filters), filters.get("status"), next_from=next_from, next_until=next_until, **asked
+    )
     if {"name", "tag", *_WINDOW} & filters.keys():
         return query  # its order, whatever the names begin with
     return replace(query, name_prefix=filters.get("name_prefix"))
@@ -329,13 +341,13 @@ def _as_read(row: JobRow, near: LastAndNext) -> Listed:
     return Snapshot(job, ClassId(0), cursor, waiting), near.last
 
 
-def _run_query(caller: Caller, filters: Mapping[str, Any]) -> RunQuery:
+def _run_query(uid: UserNumber | None, filters: Mapping[str, Any]) -> RunQuery:
     wanted_from, wanted_until = window(filters)
     ended_from, ended_until = window(filters, "ended_after", "ended_before")
     statuses = filters.get("status")
     exactly = ("job_id", "task", "queue", "worker_id", "error_type")
     return RunQuery(
-        caller.sees,
+        uid,
         states=None if statuses is None else frozenset(STATES[status] for status in statuses),
         wanted_from=wanted_from,
         wanted_until=wanted_until,
@@ -350,7 +362,7 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     """List runs that have not ended, then ended ones, newest end first; a window filters by the wanted time."""
     wanted = wanted_page(request, caller, RUN_FILTERS)
     statuses, now = wanted.filters.get("status"), api.clock.now()
-    query = _run_query(caller, wanted.filters)
+    query = _run_query(await whose(api, caller, wanted.filters), wanted.filters)
 
     async def read(limit: int, after: str | None) -> Page[RunView]:
         return await api.engine.lists.runs(replace(query, limit=limit, after=after))

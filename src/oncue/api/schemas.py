@@ -67,6 +67,7 @@ from oncue.shapes.overview import (
     UpcomingDensity,
     UpcomingGroup,
     UpcomingRun,
+    UpcomingSkip,
 )
 from oncue.shapes.runs import (
     Attempt,
@@ -97,8 +98,8 @@ SHAPES = (
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
     *(OccurrenceCounts, OccurrenceHeat),
-    *(UpcomingRun, UpcomingBucket, UpcomingGroup, UpcomingDensity, KnownProblem),
-    *(Series, SeriesAnswer, SeriesPoint),
+    *(UpcomingRun, UpcomingBucket, UpcomingGroup, UpcomingDensity, UpcomingSkip),
+    *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
@@ -232,6 +233,7 @@ def _lists() -> dict[str, Schema]:
             next_page_token=_or_null({"type": "string"}),
             exact_until=_or_null({"type": "string", "format": "date-time"}),
         ),
+        "UpcomingSkipped": _object(skipped=_several("UpcomingSkip"), more={"type": "boolean"}),
         "Problems": _object(problems=_several("KnownProblem"), more={"type": "boolean"}),
         "Keys": _object(keys=_several("Key")),
         "UserPage": _page("users", "User"),

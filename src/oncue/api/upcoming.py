@@ -21,14 +21,15 @@ from oncue.api.listing import Wanted, instant, page, read_query, wanted_page
 from oncue.api.problems import open_runs
 from oncue.api.series import STEPS
 from oncue.api.shared.context import Api
+from oncue.domain.cron_notes import Skipped
 from oncue.domain.density import Density, Group, Part, counted, in_all, largest
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, choice, duration, text
 from oncue.domain.ids import ClassId, JobId, RunId
-from oncue.domain.instants import DAY, LONG_AGO, NEVER, SECOND, Duration, Instant, rfc3339, show_duration
+from oncue.domain.instants import DAY, LONG_AGO, MICROSECOND, NEVER, SECOND, Duration, Instant, rfc3339, show_duration
 from oncue.domain.job import JobStatus, Spec
 from oncue.domain.placement import NOTICE_CLASS, ClassKey
-from oncue.domain.preview import occurrence_at
+from oncue.domain.preview import occurrence_at, skipped_in
 from oncue.domain.upcoming import Coming, Recurring, alike, instants, upcoming
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import CursorRow, JobQuery, Page
@@ -40,6 +41,8 @@ MOST_COUNTED = 20_000  # waiting runs that it counts
 MOST_GROUPS = 50
 MOST_STEPS_OF_GROUPS = 300
 USUAL_BUCKETS = 200
+MOST_SKIPPED = 100  # occurrences that daylight saving drops, listed
+LONGEST_WINDOW = Duration(366 * DAY)  # of these
 LONGEST = 200  # characters of a filter: every name is shorter
 
 _TEXT = text(LONGEST)
@@ -139,6 +142,36 @@ def _shown(one: Coming, paused: Mapping[str, Instant], now: Instant) -> dict[str
         "queue": one.spec.queue,
         "run_id": one.run_id,
         "note": "; ".join(note for note in notes if note) or None,
+    }
+
+
+async def skipped(api: Api, request: Request, caller: Caller) -> Response:
+    """List what daylight saving drops, of the recurring jobs that run next, however far from the window that is."""
+    filters, now = read_query(request, FILTERS), api.clock.now()
+    asked = _asked(filters, now, max(filters.get("from", now), now) + DAY)
+    if asked.until - asked.since > LONGEST_WINDOW:
+        raise Invalid.of("to", "bad_window", "must be at most 366 days later than from, or than now")
+    ever = msgspec.structs.replace(asked, until=NEVER)
+    known = await _of_job(api, caller, ever) if asked.job_id else await _cursors(api, caller, ever)
+    after, until = Instant(asked.since - MICROSECOND), Instant(asked.until - MICROSECOND)
+    found = sorted(
+        ((gone, job) for job in known.recurring for gone in skipped_in(job.spec.schedule, after, until)),
+        key=lambda one: (one[0].at, one[1].job_id),
+    )
+    more = known.reached is not None or len(found) > MOST_SKIPPED
+    return answer({"skipped": [_left_out(*one) for one in found[:MOST_SKIPPED]], "more": more})
+
+
+def _left_out(gone: Skipped, job: Recurring) -> dict[str, Any]:
+    return {
+        "at": rfc3339(gone.at),
+        "timezone": job.spec.schedule.timezone,
+        "job_id": job.job_id,
+        "job_name": job.spec.name,
+        "task": job.spec.task,
+        "queue": job.spec.queue,
+        "count": gone.count,
+        "note": gone.note,
     }
 
 

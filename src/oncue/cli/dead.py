@@ -15,7 +15,7 @@ from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each, try_each
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
-from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all, confirmed, filter_of
+from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all
 from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
 from oncue.cli.output import Output, say_sentence
@@ -40,7 +40,7 @@ Examples:
 {RUN_HELP}
 """
 FILTERS = {
-    **{"start_time": "--from", "end_time": "--until", "job_id": "--job"},
+    **{"start_time": "--from", "end_time": "--until", "job_id": "--job", "user_id": "--user"},
     **{name: f"--{name}" for name in ("task", "queue", "fingerprint", "limit")},
 }
 NAMED = {**FILTERS, **ALL_NAMES, "payload": "--payload", "payload_patch": "--patch"}
@@ -68,6 +68,7 @@ Examples:
 @click.option("--from", "start_time", type=TIME, help="Runs scheduled for this time or later.")
 @click.option("--until", "end_time", type=TIME, help="Runs scheduled for before this.")
 @click.option("--fingerprint", metavar="HEX", help="Of this group of errors; see `oncue errors`.")
+@click.option("--user", "user_id", help="Of this user (admin).")
 @options(PAGES, LISTS)
 def list_(url: str | None, output: Output, limit: int, job_id: str | None, **filters: Any) -> None:
     """List dead letters, newest first."""
@@ -139,12 +140,10 @@ def requeue(url: str | None, output: Output, which: Which, payload: str | None, 
             say_sentence(f"Run {id_shown(one.run_id, output)} stays: {why}", output, err=True)
 
     with asking(url, as_json=output.as_json, names=NAMED) as client:
-        if which.everything and not changed:
-            act_on_all(client, which, "requeue", "dead_letters", output)
-        elif which.everything:
-            confirmed("all dead letters that match", "requeue", which)
-            call = dead_letters.requeue(filter=filter_of(client, which), **changed)
-            tell(client, call, show_requeued, output)
+        if which.everything:
+            if payload is not None:
+                raise click.UsageError("--payload is for one RUN; --patch changes a part of each")
+            act_on_all(client, which, "requeue", "dead_letters", output, **changed)
         else:
             _on_named(client, which, lambda found: dead_letters.requeue(found, **changed), show_requeued, output)
 

@@ -242,7 +242,7 @@ def resume(url: str | None, output: Output, which: Which, missed: str | None) ->
 
     with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
         if which.everything:
-            act_on_all(client, which, "resume", "jobs", output, missed)
+            act_on_all(client, which, "resume", "jobs", output, missed=missed)
         on_each(which.given, act, output)
 
 

@@ -81,6 +81,7 @@ _TASK = _filter("--task", "task", "of this task.", shell_complete=task_names)
 _QUEUE = _filter("--queue", "queue", "of this queue.", shell_complete=queue_names)
 _JOB = _filter("--job", "job_id", "of this job.", metavar="JOB", shell_complete=job_names)
 _STATUS = _filter("--status", "status", "with this status; several with commas.", metavar="STATUS")
+_USER = _filter("--user", "user_id", "of this user (admin).")
 _SCHEDULED = (
     _filter("--from", "start_time", "scheduled for this time or later.", type=TIME),
     _filter("--until", "end_time", "scheduled for before this.", type=TIME),
@@ -94,14 +95,16 @@ JOBS_OR_ALL = (
     _QUEUE,
     _filter("--from", "start_time", "whose next run is at this time or later.", type=TIME),
     _filter("--until", "end_time", "whose next run is before this.", type=TIME),
-    _filter("--user", "user_id", "of this user (admin)."),
-    *(_YES, _into_which("JOB")),
+    *(_USER, _YES, _into_which("JOB")),
 )
-RUNS_OR_ALL = (_arguments("RUN", run_names), _ALL, _STATUS, _JOB, _TASK, _QUEUE, *_SCHEDULED, _YES, _into_which("RUN"))
+RUNS_OR_ALL = (
+    *(_arguments("RUN", run_names), _ALL, _STATUS, _JOB, _TASK, _QUEUE, *_SCHEDULED),
+    *(_USER, _YES, _into_which("RUN")),
+)
 LETTERS_OR_ALL = (
     *(_arguments("RUN", run_names), _ALL, _TASK, _QUEUE, _JOB, *_SCHEDULED),
     _filter("--fingerprint", "fingerprint", "of this group of errors; see `oncue errors`.", metavar="HEX"),
-    *(_YES, _into_which("RUN")),
+    *(_USER, _YES, _into_which("RUN")),
 )
 NAMES = {
     f"filter.{field}": option
@@ -130,7 +133,7 @@ def filter_of(client: Client, which: Which) -> dict[str, Any]:
     return found
 
 
-def act_on_all(client: Client, which: Which, action: str, of: str, output: Output, missed: str | None = None) -> None:
+def act_on_all(client: Client, which: Which, action: str, of: str, output: Output, **how: Any) -> None:
     """Start a bulk, show how far it is, and say how it ended. Exit code 1 if it could not do everything."""
     fitting = filter_of(client, which)
     found = client.bulk.preview(action, of=of, filter=fitting)
@@ -138,7 +141,7 @@ def act_on_all(client: Client, which: Which, action: str, of: str, output: Outpu
         say_sentence(f"No {NOUNS[of][1]} match.", output, err=True)
         return
     confirmed(_counted(found, of), action, which)
-    bulk = client.bulk.start(action, of=of, filter=fitting, missed=missed)
+    bulk = client.bulk.start(action, of=of, filter=fitting, **how)
     if not output.as_data:
         shown = id_shown(bulk.bulk_id, output)
         say_sentence(

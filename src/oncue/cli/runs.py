@@ -60,6 +60,7 @@ Examples:
 FILTERS = {
     **{"start_time": "--from", "end_time": "--until", "job_id": "--job", "worker_id": "--worker"},
     **{"ended_after": "--ended-from", "ended_before": "--ended-until", "error_type": "--error-type"},
+    "user_id": "--user",
     **{name: f"--{name}" for name in ("status", "task", "queue", "trigger", "limit")},
 }
 
@@ -86,6 +87,7 @@ FILTERS = {
     shell_complete=TRIGGERS,
     help="schedule, run_now, backfill, requeue, catch_up; several with commas.",
 )
+@click.option("--user", "user_id", help="Runs of this user (admin).")
 @options(PAGES, LISTS)
 def list_(
     url: str | None, output: Output, limit: int, job_id: str | None, worker_id: str | None, **filters: Any

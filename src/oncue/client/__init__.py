@@ -60,6 +60,7 @@ from oncue.shapes.overview import (
     UpcomingDensity,
     UpcomingGroup,
     UpcomingRun,
+    UpcomingSkip,
 )
 from oncue.shapes.runs import Attempt, EndedRun, LastRun, Progress, Requeued, ValueLink
 from oncue.shapes.server import Process, Server
@@ -141,6 +142,7 @@ __all__ = [
     "UpcomingDensity",
     "UpcomingGroup",
     "UpcomingRun",
+    "UpcomingSkip",
     "User",
     "ValueLink",
     "WaitTimeout",

@@ -16,11 +16,14 @@ def start(
     ids: Iterable[Id] | None = None,
     of: str | None = None,
     missed: str | None = None,
+    payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Bulk]:
     """Do something with many objects: `pause`, `resume`, `cancel` or `run` jobs, `retry` or, with `of="runs"`, `cancel`
-    runs, `requeue` or `discard` dead letters. A filter takes what their list takes. Returns at once."""
-    return make(path("bulk"), model(Bulk), _body(action, filter, ids, of, missed), idempotency_key)
+    runs, `requeue` or `discard` dead letters. A filter takes what their list takes. `payload_patch` changes a part of
+    each payload that is requeued (RFC 7396: null removes). Returns at once."""
+    body = _body(action, filter, ids, of, missed) | (given(payload_patch=payload_patch) or {})
+    return make(path("bulk"), model(Bulk), body, idempotency_key)
 
 
 def preview(

@@ -18,11 +18,13 @@ def page(
     start_time: datetime | str | None = None,
     end_time: datetime | str | None = None,
     fingerprint: str | None = None,
+    user_id: str | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[DeadLetter]]:
     """List dead letters that match all filters, with payload and attempts. `start_time` and `end_time` bound the time
-    they were scheduled for; `fingerprint` is that of a group of errors; `limit` is the size of a page."""
+    they were scheduled for; `fingerprint` is that of a group of errors; `user_id` is for administrators; `limit` is
+    the size of a page."""
     return get(
         path("dead-letters"),
         page_of("dead_letters", DeadLetter),
@@ -32,6 +34,7 @@ def page(
         start_time=start_time,
         end_time=end_time,
         fingerprint=fingerprint,
+        user_id=user_id,
         limit=limit,
         page_token=page_token,
     )

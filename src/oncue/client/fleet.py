@@ -82,9 +82,9 @@ def lookup(q: str, *, kind: str | None = None) -> Call[Lookup]:
     return get(path("lookup"), model(Lookup), q=q, kind=kind)
 
 
-def counts() -> Call[dict[str, Any]]:
-    """Count jobs and runs by status, and dead letters, up to 10,001 of each."""
-    return get(path("counts"), anything)
+def counts(*, user_id: str | None = None) -> Call[dict[str, Any]]:
+    """Count jobs and runs by status, and dead letters, up to 10,001 of each; `user_id` is for administrators."""
+    return get(path("counts"), anything, user_id=user_id)
 
 
 def scaling() -> Call[tuple[QueueScaling, ...]]:

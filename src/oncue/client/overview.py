@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oncue.client.call import Call, Id, Page, field, get, model, page_of, path
 from oncue.shapes.jobs import Length, When
-from oncue.shapes.overview import KnownProblem, SeriesAnswer, UpcomingDensity, UpcomingRun
+from oncue.shapes.overview import KnownProblem, SeriesAnswer, UpcomingDensity, UpcomingRun, UpcomingSkip
 
 
 def series(
@@ -62,3 +62,17 @@ def upcoming_density(
     window = {"from": start_time, "to": end_time, "step": step, "by": by}
     parse = model(UpcomingDensity)
     return get(path("upcoming", "density"), parse, task=task, queue=queue, job_id=job_id, **window)
+
+
+def upcoming_skipped(
+    *,
+    start_time: When | None = None,
+    end_time: When | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    job_id: Id | None = None,
+) -> Call[tuple[UpcomingSkip, ...]]:
+    """List the occurrences that daylight saving will drop, by default in the next day."""
+    window = {"from": start_time, "to": end_time}
+    parse = field("skipped", tuple[UpcomingSkip, ...])
+    return get(path("upcoming", "skipped"), parse, task=task, queue=queue, job_id=job_id, **window)

@@ -167,6 +167,7 @@ class Calls(Resource[C]):
     problems = asks(overview.problems)
     upcoming = lists(overview.upcoming_page)
     upcoming_density = asks(overview.upcoming_density)
+    upcoming_skipped = asks(overview.upcoming_skipped)
     audit = lists(fleet.audit_page)
     findings = lists(fleet.findings_page)
     errors = lists(error_groups.page)

@@ -25,11 +25,12 @@ def page(
     trigger: str | None = None,
     worker_id: Id | None = None,
     error_type: str | None = None,
+    user_id: str | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Run]]:
-    """List runs that match all filters; `status` and `trigger` take one or more, like "running,queued"; `limit` is the
-    size of a page."""
+    """List runs that match all filters; `status` and `trigger` take one or more, like "running,queued"; `user_id` is
+    for administrators; `limit` is the size of a page."""
     return get(
         path("runs"),
         page_of("runs", Run),
@@ -44,6 +45,7 @@ def page(
         trigger=trigger,
         worker_id=worker_id,
         error_type=error_type,
+        user_id=user_id,
         limit=limit,
         page_token=page_token,
     )

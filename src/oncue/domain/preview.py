@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from oncue.domain.cron import DstGap
-from oncue.domain.cron_notes import note_on, skipped_between
+from oncue.domain.cron_notes import Skipped, note_on, skipped_between
 from oncue.domain.instants import LAST_YEAR, MICROSECOND, Instant, instant, moment, rfc3339, show_duration
 from oncue.domain.schedule import Kind, Schedule, cron_of, describe_schedule, occurrences
 from oncue.domain.zones import zone
@@ -98,8 +98,15 @@ def _description(schedule: Schedule) -> str:
 
 
 def _skipped(schedule: Schedule, after: Instant, last: Instant | None) -> tuple[str, ...]:
-    if schedule.kind is not Kind.CRON or schedule.dst_gap is not DstGap.SKIP or last is None:
+    return () if last is None else tuple(gone.note for gone in skipped_in(schedule, after, last))
+
+
+def skipped_in(schedule: Schedule, after: Instant, until: Instant) -> tuple[Skipped, ...]:
+    """Return what `dst_gap: skip` drops in the gaps that end in (after, until]."""
+    if schedule.kind is not Kind.CRON or schedule.dst_gap is not DstGap.SKIP:
         return ()
     if schedule.start_at is not None:
         after = max(after, Instant(schedule.start_at - MICROSECOND))
-    return tuple(gone.note for gone in skipped_between(cron_of(schedule), zone(schedule.timezone), after, last))
+    if schedule.end_at is not None:
+        until = min(until, schedule.end_at)
+    return skipped_between(cron_of(schedule), zone(schedule.timezone), after, until)

@@ -45,8 +45,28 @@ class BulkState(StrEnum):
     FAILED = "failed"
 
 
+class PatchRules(msgspec.Struct, frozen=True):
+    """The settings by which the API that took the bulk checks payloads."""
+
+    max_payload_bytes: int
+    plain_secrets: str
+    secret_roles: tuple[str, ...]
+    http_allow: tuple[str, ...]
+
+
+class PayloadPatch(msgspec.Struct, frozen=True):
+    """What changes in the payload of each letter that is requeued (RFC 7396)."""
+
+    patch: dict[str, Any]
+    rules: PatchRules
+
+
 class LetterQuery(msgspec.Struct, frozen=True):
-    """Which dead letters. The window is on `wanted`: [wanted_from, wanted_until)."""
+    """Which dead letters. The window is on `wanted`: [wanted_from, wanted_until). `uid`: those of this user only.
+
+    `patch` is not about which. It is here because a scheduler of before it was known refuses an unknown field of a
+    query, and would ignore one of the order: it would requeue the letters unchanged.
+    """
 
     job_id: JobId | None = None
     task: str | None = None
@@ -54,6 +74,8 @@ class LetterQuery(msgspec.Struct, frozen=True):
     wanted_from: Instant | None = None
     wanted_until: Instant | None = None
     fingerprint: int | None = None
+    uid: UserNumber | None = None
+    patch: PayloadPatch | None = None
 
 
 class Order(msgspec.Struct, frozen=True):

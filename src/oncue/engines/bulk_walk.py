@@ -96,7 +96,8 @@ class BulkWalk:
         query = bulk.order.letters
         assert query is not None, "a bulk of dead letters without ids has a query"
         after, kind = bulk.progress.after, query.fingerprint
-        page = await self._engine.lists.dead_letters(bulk.sees, limit, after, fingerprint=kind)
+        uid = bulk.sees if query.uid is None else query.uid
+        page = await self._engine.lists.dead_letters(uid, limit, after, fingerprint=kind)
         await self._classes.read_new()
 
         def fits(run: RunView) -> bool:

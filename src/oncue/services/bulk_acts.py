@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from oncue.clock import Clock
@@ -13,7 +13,7 @@ from oncue.domain.ids import JobId, RunId, UserNumber, derived_id
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.rerun import again
-from oncue.domain.run import State, Status
+from oncue.domain.run import NewRun, RunView, State, Status
 from oncue.engines.bulk_values import Action, Bulk, Kind
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Hint, Topic
@@ -25,13 +25,17 @@ CHANGING = "it kept changing; retry"
 FAILED = "it could not be processed; the server's log says why"
 
 
-class BulkActs:
-    """The acts of one pass. `hints` are to be sent after it."""
+Follow = Callable[[Bulk, RunView, RunId], Awaitable[NewRun]]
 
-    def __init__(self, engine: Engine, clock: Clock, bulk: Bulk) -> None:
+
+class BulkActs:
+    """The acts of one pass. `hints` are to be sent after it. `follow` builds a run with a patched payload."""
+
+    def __init__(self, engine: Engine, clock: Clock, bulk: Bulk, follow: Follow) -> None:
         self._engine = engine
         self._clock = clock
         self._bulk = bulk
+        self._follow = follow
         self.hints: dict[Hint, None] = {}
 
     async def on(self, one: UUID) -> str | None:
@@ -122,7 +126,13 @@ class BulkActs:
             return "it is still active"
         if run.state is not State.DEAD and self._bulk.order.of is Kind.LETTERS:
             return "it is not a dead letter"
-        new = again(run, RunId(derived_id(self._bulk.bulk_id, run_id, run.ended_at)), now)
+        new_id, letters = RunId(derived_id(self._bulk.bulk_id, run_id, run.ended_at)), self._bulk.order.letters
+        if letters is None or letters.patch is None:
+            new = again(run, new_id, now)
+        elif await self._is_there(new_id):
+            return None  # from a pass that was cut off; by now the patch may be refused
+        else:
+            new = await self._follow(self._bulk, run, new_id)
         quota = self._bulk.order.quota
         if run.state is not State.DEAD:
             await self._engine.history.rerun([new], now, quota)

@@ -18,7 +18,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.bulk_values import MOST_REASONS, Bulk, BulkState, Progress, Reason
 from oncue.engines.bulk_walk import BulkWalk
 from oncue.engines.port import Engine
-from oncue.services.bulk_acts import BulkActs
+from oncue.services.bulk_acts import BulkActs, Follow
 
 PASS = 100  # objects
 TOGETHER = 8  # objects acted on at the same time
@@ -31,9 +31,10 @@ NOT_ALLOWED = "the API key that started it was revoked or has expired"
 class BulkWork:
     name = "bulk"
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, follow: Follow) -> None:
         self._engine = engine
         self._clock = clock
+        self._follow = follow
         self._walk = BulkWalk(engine, clock)
 
     async def run_once(self) -> Duration:
@@ -60,7 +61,7 @@ class BulkWork:
         await self._engine.bulks.advance(bulk, progress, self._clock.now(), state=state)
 
     async def _act(self, bulk: Bulk, progress: Progress) -> Progress:
-        acts, reasons = BulkActs(self._engine, self._clock, bulk), list[Reason]()
+        acts, reasons = BulkActs(self._engine, self._clock, bulk, self._follow), list[Reason]()
         pending, renewed_at = progress.pending, self._clock.monotonic()
         for start in range(0, len(pending), TOGETHER):
             if self._clock.monotonic() - renewed_at > LEASE // 3:

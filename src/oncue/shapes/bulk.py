@@ -26,6 +26,8 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
     """`jobs`, `runs` or `dead_letters`"""
     filter: dict[str, Any] | None = None
     """as it was sent; null if `ids` were"""
+    payload_patch: dict[str, Any] | None = None
+    """what changes in each payload; of a requeue"""
     state: str
     """`running`, `finished`, `stopped` or `failed`"""
     done: int = 0

@@ -132,6 +132,21 @@ class UpcomingDensity(msgspec.Struct, frozen=True, kw_only=True):
     """how many are left out"""
 
 
+class UpcomingSkip(msgspec.Struct, frozen=True, kw_only=True):
+    """Occurrences of a job that will not run, because clocks go forward over them."""
+
+    at: datetime
+    """when clocks go forward"""
+    timezone: str
+    job_id: str
+    job_name: str | None = None
+    task: str
+    queue: str = "default"
+    count: int = 1
+    note: str
+    """which times do not exist"""
+
+
 class OccurrenceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many occurrences had which outcome in one step."""
 

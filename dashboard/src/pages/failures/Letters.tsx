@@ -17,7 +17,7 @@ import { Letter } from "./Letter";
 import { LettersBar } from "./LettersBar";
 import { RecentBulks } from "./RecentBulks";
 
-export type LetterFilter = { fingerprint?: string; task?: string; queue?: string; job_id?: string; start_time?: string };
+export type LetterFilter = { fingerprint?: string; task?: string; queue?: string; job_id?: string; start_time?: string; user_id?: string };
 const chosen = signal<ReadonlySet<string>>(new Set());
 const EVERY = 2_000; // ms
 const PAGE = 100;
@@ -53,7 +53,7 @@ function useWanted(): LetterFilter {
   const at = query.value;
   const since = at.get("since") ?? "";
   const start_time = useMemo(() => (HOURS[since] ? new Date(now() - HOURS[since] * 3_600_000).toISOString() : undefined), [since]);
-  const wanted = { task: at.get("task"), queue: at.get("queue"), job_id: at.get("job_id"), start_time };
+  const wanted = { task: at.get("task"), queue: at.get("queue"), job_id: at.get("job_id"), start_time, user_id: ownOnly.value };
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
 }
 
@@ -104,7 +104,6 @@ function Window({ filter, count, hasMore }: { filter: LetterFilter; count: numbe
     <p class="footnote">
       {count.toLocaleString("en")}{hasMore ? " or more" : ""} open {count === 1 ? "dead letter" : "dead letters"}, newest first
       {filter.start_time ? <>, scheduled since <When at={filter.start_time} as="clock" focusable /></> : <>, of all time</>}.
-      {ownOnly.value && <> Everybody's are listed: dead letters cannot be narrowed to one user.</>}
     </p>
   );
 }

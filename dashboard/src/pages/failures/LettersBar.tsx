@@ -36,14 +36,14 @@ export function LettersBar({ letters, chosen, filter, onDone }: Props) {
           {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
         </div>
       )}
-      {/* It stays when the last letter is requeued: it says how that went. */}
       {patching && <PatchMany {...patching} onClose={() => setPatching(null)} onDone={() => (clear(), onDone())} />}
     </>
   );
 }
 
 function allOf(filter: LetterFilter): string {
-  const { fingerprint, ...others } = filter;
+  const { fingerprint, user_id, ...others } = filter;
   if (Object.values(others).some(Boolean)) return "All that match";
-  return fingerprint ? "All of this group" : "All dead letters";
+  if (fingerprint) return user_id ? "All of yours in this group" : "All of this group";
+  return user_id ? "All of your dead letters" : "All dead letters";
 }

@@ -40,10 +40,10 @@ function Line({ bulk, onChange }: { bulk: Bulk; onChange: () => void }) {
     if (!answer.ok) toast(words(answer.error), true);
     onChange();
   };
-  const goOn = (): Promise<void> => askBulk({ of: { action: bulk.action, filter: bulk.filter } as BulkOf, verb: verb!, cli: `dead ${bulk.action}`, nouns: ["dead letter", "dead letters"], isDangerous: bulk.action === "discard", after: onChange });
+  const goOn = (): Promise<void> => askBulk({ of: { action: bulk.action, filter: bulk.filter, ...(bulk.payload_patch && { payload_patch: bulk.payload_patch }) } as BulkOf, verb: verb!, cli: `dead ${bulk.action}`, nouns: ["dead letter", "dead letters"], isDangerous: bulk.action === "discard", after: onChange });
   return (
     <li class={bulk.state === "failed" || bulk.refused ? "bad" : "quiet"}>
-      <span><b>{verb}</b> {isRunning ? "is running" : bulk.state} <When at={bulk.ended_at ?? bulk.created_at} /></span>
+      <span><b>{bulk.payload_patch ? "Change and requeue" : verb}</b> {isRunning ? "is running" : bulk.state} <When at={bulk.ended_at ?? bulk.created_at} /></span>
       {isRunning ? <Progress label={`Progress of ${bulk.action}`} done={bulk.done + bulk.refused} total={bulk.total} /> : <span><span class="number">{bulk.done.toLocaleString("en")}</span> {past}</span>}
       {bulk.refused > 0 && <details><summary>{bulk.refused} refused</summary><ul>{bulk.reasons.map((one) => <li key={one.id}><code>…{one.id.slice(-8)}</code> {one.reason}</li>)}</ul></details>}
       {bulk.why && <span>{bulk.why}</span>}

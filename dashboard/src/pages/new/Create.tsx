@@ -1,12 +1,13 @@
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { call } from "../../api/client";
 import { useAnswer } from "../../api/useAnswer";
 import { Button } from "../../components/Button";
 import { Occurrences } from "../../components/Occurrences";
 import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
-import { base, go, href } from "../../router";
+import { base, go, href, place, setHash } from "../../router";
 import { toast, words } from "../../toasts";
+import { draftText } from "./address";
 import { bodyOf, scheduleOf, type Draft } from "./draft";
 import { errorsAt, Form } from "./Form";
 import type { Tasks } from "./New";
@@ -20,6 +21,7 @@ export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
   const [draft, setDraft] = useState(first);
   const [isTried, setTried] = useState(false);
   const [failure, setFailure] = useState("");
+  const isTooLong = useAddress(draft, draft !== first);
   const body = bodyOf(draft);
   const task = tasks.find((one) => one.name === draft.task);
   const isWhole = payloadFields(task?.schema)?.every((field) => !field.isRequired || field.name in draft.payload) ?? true;
@@ -38,6 +40,7 @@ export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
       <div class="new">
         <Form draft={draft} onDraft={setDraft} tasks={tasks} errors={checked.error?.errors ?? []} isTried={isTried} onSubmit={create}>
           {failure && <p class="refusal" role="alert">{failure}</p>}
+          {isTooLong && <p class="hint">This draft is too long for the address of the page: it is lost when you leave or reload it.</p>}
           <div class="form-actions"><Button kind="primary" type="submit" changes="jobs">Create job</Button><a class="button plain" href={href("/jobs")}>Leave it</a></div>
         </Form>
         <aside class="preview" aria-label="Preview">
@@ -48,6 +51,22 @@ export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
       </div>
     </>
   );
+}
+
+/** Keeps the draft in the address, so that it survives a reload and can be sent to somebody. Whether it is too long for that. */
+function useAddress(draft: Draft, isTouched: boolean): boolean {
+  const text = useMemo(() => draftText(draft), [draft]);
+  useEffect(() => {
+    if (!isTouched) return;
+    const timer = setTimeout(() => setHash(text ?? ""), PAUSE);
+    return () => clearTimeout(timer);
+  }, [text, isTouched, place.value]);
+  useEffect(() => {
+    const reload = (): void => location.reload(); // somebody has opened another draft in this tab
+    addEventListener("hashchange", reload);
+    return () => removeEventListener("hashchange", reload);
+  }, []);
+  return text === null;
 }
 
 /** In words, the next ten, and what daylight saving does to them. */

@@ -45,7 +45,7 @@ export const FIELDS: FieldSpec[] = [
 ];
 
 export const SCHEDULE_FIELDS = ["timezone", "dst_gap", "dst_fold", "start_at", "end_at", "max_runs", "jitter"];
-const EMPTY_WHEN: Record<Kind, string> = { now: "", at: "", cron: "0 9 * * 1-5", every: "5m", calendar: '{"hour": 9, "days_of_week": "mon-fri"}' };
+export const EMPTY_WHEN: Record<Kind, string> = { now: "", at: "", cron: "0 9 * * 1-5", every: "5m", calendar: '{"hour": 9, "days_of_week": "mon-fri"}' };
 
 export function emptyDraft(timezone: string): Draft {
   return { task: "", kind: "cron", when: { ...EMPTY_WHEN }, schedule: { timezone }, payload: {}, fields: {} };

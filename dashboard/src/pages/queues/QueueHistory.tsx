@@ -1,22 +1,31 @@
+import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { useGet } from "../../api/use";
 import { Chart } from "../../components/Chart";
+import { useMarks } from "../../marks";
 import { usePulse } from "../../refresh";
 import { isAdmin } from "../../session";
-import { duration } from "../../time";
+import { duration, second } from "../../time";
 
 const EVERY = 15_000; // ms: the series has a point a minute
+const MINUTE = 60_000;
+const anHourAgo = computed(() => Math.floor(second.value / MINUTE - 60) * MINUTE);
 
 /** Attempts and start lag of the last hour, minute by minute; for administrators. */
 export function QueueHistory({ queue }: { queue: string }) {
-  const series = useGet(isAdmin.value ? "/v1/stats/series" : null, { query: { what: "attempts,lag", by: "queue" } });
+  return isAdmin.value ? <LastHour queue={queue} /> : null;
+}
+
+function LastHour({ queue }: { queue: string }) {
+  const series = useGet("/v1/stats/series", { query: { what: "attempts,lag", by: "queue" } });
   usePulse((now) => now.at, series.reload, EVERY);
   const shown = useMemo(() => series.data && linesOf(series.data, queue), [series.data, queue]);
+  const marks = useMarks(anHourAgo.value);
   if (!shown?.times.length) return null;
   return (
     <section class="two-charts" aria-label="The last hour">
-      <Chart label="Attempts a minute" times={shown.times} lines={[{ label: "ended", values: shown.attempts, tone: "running", bars: true }]} height={120} />
-      <Chart label="Start lag" times={shown.times} lines={[{ label: "p99", values: shown.p99, tone: "warn", bars: true }, { label: "p50", values: shown.p50, tone: "quiet", bars: true }]} show={short} height={120} />
+      <Chart label="Attempts a minute" times={shown.times} lines={[{ label: "ended", values: shown.attempts, tone: "running", bars: true }]} marks={marks} height={120} />
+      <Chart label="Start lag" times={shown.times} lines={[{ label: "p99", values: shown.p99, tone: "warn", bars: true }, { label: "p50", values: shown.p50, tone: "quiet", bars: true }]} show={short} marks={marks} height={120} />
     </section>
   );
 }
@@ -36,8 +45,8 @@ function linesOf(data: unknown, queue: string) {
   const attempts = own("attempts");
   const lag = own("lag");
   if (!attempts.size) return { times: [], attempts: [], p50: [], p99: [] };
-  const first = Math.ceil(Date.parse(start_time) / 60_000) * 60_000;
-  const times = Array.from({ length: Math.max(0, Math.floor((Date.parse(end_time) - first) / 60_000)) }, (_, minute) => first + minute * 60_000);
+  const first = Math.ceil(Date.parse(start_time) / MINUTE) * MINUTE;
+  const times = Array.from({ length: Math.max(0, Math.floor((Date.parse(end_time) - first) / MINUTE)) }, (_, minute) => first + minute * MINUTE);
   return {
     times,
     attempts: times.map((at) => attempts.get(at)?.n ?? 0),

@@ -7,7 +7,7 @@ import { can } from "../../session";
 import type { Wanted } from "./changes";
 
 type Props = { runs: Run[]; chosen: Signal<ReadonlySet<string>>; wanted: Wanted; isInBox: boolean };
-const OF_A_BULK = new Set(["status", "job_id", "task", "queue"]); // what a bulk can filter by
+const OF_A_BULK = new Set(["status", "job_id", "task", "queue", "user_id"]); // what a bulk can filter by
 
 /** Cancels live runs, retries ended ones: those that are chosen, or all that match, also those that are not shown. */
 export function BulkBar({ runs, chosen, wanted, isInBox }: Props) {
@@ -38,5 +38,6 @@ export function BulkBar({ runs, chosen, wanted, isInBox }: Props) {
 /** Null: nothing is filtered, or by something that a bulk cannot filter by; then rows can be chosen. */
 function filterOf(wanted: Wanted): Record<string, string> | null {
   const set = Object.entries(wanted).filter((pair): pair is [string, string] => !!pair[1]);
-  return set.length && set.every(([name]) => OF_A_BULK.has(name)) ? Object.fromEntries(set) : null;
+  const isFiltered = set.some(([name]) => name !== "user_id"); // that is the scope of the whole page
+  return isFiltered && set.every(([name]) => OF_A_BULK.has(name)) ? Object.fromEntries(set) : null;
 }

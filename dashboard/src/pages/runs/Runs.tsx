@@ -12,7 +12,7 @@ import { useEvents } from "../../live";
 import { useThrottled } from "../../refresh";
 import { query } from "../../router";
 import { FINAL, nameOf, shortId } from "../../runs";
-import { can } from "../../session";
+import { can, ownOnly } from "../../session";
 import { now } from "../../time";
 import { spanMs } from "../../times";
 import { BulkBar } from "./BulkBar";
@@ -33,12 +33,13 @@ function useWanted(): Wanted {
   const ended = query.value.get("ended");
   const since = useMemo(() => (ended && spanMs(ended) ? new Date(now() - spanMs(ended)).toISOString() : undefined), [ended]);
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.value.get(name) ?? undefined])) as Wanted;
-  return { ...filters, ended_after: filters.ended_after ?? since };
+  return { ...filters, ended_after: filters.ended_after ?? since, user_id: ownOnly.value };
 }
 
 export default function Runs() {
   const wanted = useWanted();
   const question = JSON.stringify(wanted);
+  const isFiltered = Object.entries(wanted).some(([name, value]) => value && name !== "user_id");
   const range = readRange(query.value.get("lag"));
   const runs = usePaged("/v1/runs", { query: wanted as object }, (page) => page.runs);
   useEffect(() => () => void (chosen.value = new Set()), [question]);
@@ -48,14 +49,14 @@ export default function Runs() {
   return (
     <>
       <PageHead title="Runs" />
-      <Filters filters={useFilters(question === "{}")} />
+      <Filters filters={useFilters(!isFiltered)} />
       <LagHeat runs={runs.items} />
       {runs.error && <Trouble error={runs.error} onAgain={runs.reload} />}
       {isInBox && !runs.loading && <InBox runs={shown} />}
       {shown.length > 0 && (
         <Table label="Runs" columns={COLUMNS} rows={shown} keyOf={(run) => run.run_id} nameOf={(run) => `${nameOf(run)} ${shortId(run.run_id)}`} chosen={can("runs") ? chosen : undefined} isStale={runs.loading} onEnd={() => runs.lookedBackTo || runs.more()} />
       )}
-      {!runs.loading && !runs.error && !shown.length && <Nothing isFiltered={question !== "{}"} hasMore={runs.hasMore} />}
+      {!runs.loading && !runs.error && !shown.length && <Nothing isFiltered={isFiltered} hasMore={runs.hasMore} />}
       <LookedBack to={runs.lookedBackTo} hasMore={runs.hasMore} onMore={runs.more} />
       <BulkBar runs={shown} chosen={chosen} wanted={wanted} isInBox={isInBox} />
     </>
@@ -86,7 +87,7 @@ function useFilters(isUnfiltered: boolean): Filter[] {
 
 /** How many runs have each status, "10,001+" if there may be more. */
 function useCounts(): Record<string, string> | undefined {
-  const counts = useGet("/v1/counts");
+  const counts = useGet("/v1/counts", { query: { user_id: ownOnly.value } });
   const soon = useThrottled(counts.reload, 3 * AT_MOST_EVERY);
   useEvents("run", soon);
   useEvents("job", soon);
@@ -100,8 +101,10 @@ function useLive(runs: Paged<Run>, wanted: Wanted, question: string): void {
   const due = useRef<number | null>(null);
   useEvents("run", (events) => {
     if (runs.items.length > MOST_ROWS) return soon();
-    runs.update((shown) => withRunEvents(shown, events, (run) => isWanted(run, wanted), !runs.hasMore));
-  }, [question, runs.hasMore, runs.items.length > MOST_ROWS]);
+    const known = new Set(runs.items.map((run) => run.run_id));
+    if (wanted.user_id && events.some((run) => !known.has(run.run_id))) soon(); // events do not tell whose run it is
+    runs.update((shown) => withRunEvents(shown, events, (run) => isWanted(run, wanted) && (!wanted.user_id || known.has(run.run_id)), !runs.hasMore));
+  }, [question, runs.hasMore, wanted.user_id ? runs.items : runs.items.length > MOST_ROWS]);
   useEvents("job", soon);
   useEvents("pulse", (pulses) => { // a run that is queued sends no event
     const now = pulses[pulses.length - 1]!.due;

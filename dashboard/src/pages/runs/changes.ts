@@ -35,7 +35,7 @@ export function withRunEvents(shown: Run[], events: RunEvent[], matches: (run: R
 
 export type Wanted = {
   status?: string; job_id?: string; task?: string; queue?: string; error_type?: string; worker_id?: string; trigger?: string;
-  ended_after?: string; ended_before?: string;
+  ended_after?: string; ended_before?: string; user_id?: string;
 };
 
 /** Whether an event is about a run that the API would list for this question. */

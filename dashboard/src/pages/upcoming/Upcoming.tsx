@@ -10,12 +10,14 @@ import { Button } from "../../components/Button";
 import { useEvents } from "../../live";
 import { href, query, setQuery } from "../../router";
 import { clock, duration, exact, localZone, now as present, second, zoneName } from "../../time";
+import type { Schemas } from "../../api/types";
 import { Lanes } from "./Lanes";
 import type { Coming } from "./load";
 import { LoadAhead } from "./LoadAhead";
 import { useLanes, useMoved, type Asked } from "./useLanes";
 import { useLoad } from "./useLoad";
 
+type Skip = Schemas["UpcomingSkip"];
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const WINDOWS: Record<string, number> = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
@@ -33,6 +35,7 @@ export default function Upcoming() {
   const zones = useZones(runs.items);
   const zone = query.value.get("clock") ?? zones.find((one) => one !== zoneName());
   const moved = useMoved(asked, [...new Set([...zones, ...(zone ? [zone] : [])])]);
+  const skipped = useSkipped(asked);
   const look = (from: number, to: number): void => setQuery({ from: iso(Math.max(from, 0)), to: iso(to), window: undefined }, {});
   return (
     <>
@@ -49,7 +52,7 @@ export default function Upcoming() {
       {error && <Trouble error={error} />}
       {laned && <Lanes {...laned} from={asked.from} to={asked.to} by={asked.by} zone={zone} moved={moved} onWindow={look} />}
       {laned && laned.left > 0 && <p class="hint">{laned.left} more {asked.by}s have no lane here: filter to see theirs.</p>}
-      {moved.length > 0 && <Turned moved={moved} />}
+      {(moved.length > 0 || skipped.length > 0) && <Turned moved={moved} skipped={skipped} />}
       {runs.error && <Trouble error={runs.error} onAgain={runs.reload} />}
       {rows.length > 0 && <Table label="Runs to come" columns={columnsOf(zone)} rows={rows} keyOf={(run) => `${run.job_id} ${run.at}`} isStale={runs.loading} onEnd={runs.more} />}
       {!runs.loading && !runs.error && !runs.items.length && <Empty title="Nothing comes in this window." command="oncue jobs create --task hello --schedule '0 9 * * 1-5' --name greeting">A recurring job, for example:</Empty>}
@@ -103,10 +106,23 @@ function Shown({ asked: { from, to }, now }: { asked: Asked; now: number }) {
   );
 }
 
-function Turned({ moved }: { moved: Coming[] }) {
+/** Occurrences that fall into a gap and are left out: nothing of them is in the lanes or the list. By the hour, so that it is asked once an hour. */
+function useSkipped({ from, to, task, queue }: Asked): Skip[] {
+  const query = { from: iso(Math.floor(from / HOUR) * HOUR), to: iso(Math.ceil(to / HOUR) * HOUR), task, queue };
+  const found = useGet(to - from < 365 * 24 * HOUR ? "/v1/upcoming/skipped" : null, { query });
+  return found.data?.skipped ?? [];
+}
+
+function Turned({ moved, skipped }: { moved: Coming[]; skipped: Skip[] }) {
   return (
     <section class="turned warn" aria-label="What changes of clocks do">
       <h2>Clocks are set in this window</h2>
+      {skipped.length > 0 && (
+        <ul class="bad" aria-label="What does not run">{skipped.slice(0, 20).map((one) => (
+          <li key={one.job_id + one.at}><span class="glyph" aria-hidden="true">⇥</span> <a href={href(`/jobs/${one.job_id}`)}>{one.job_name ?? one.task}</a> does not run <span class="faint">{one.timezone}: {one.note}</span></li>
+        ))}</ul>
+      )}
+      {skipped.length > 20 && <p class="hint">and {skipped.length - 20} more that do not run</p>}
       <ul>{moved.slice(0, 20).map((run) => <li key={run.job_id + run.at}><span class="glyph" aria-hidden="true">◷</span> <a href={href(`/jobs/${run.job_id}`)}>{run.job_name ?? run.task}</a> <span class="faint">{run.timezone}: {run.note}</span></li>)}</ul>
       {moved.length > 20 && <p class="hint">and {moved.length - 20} more</p>}
     </section>

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from oncue.api.http.auth import Caller
-from oncue.api.shared.context import Api
+from oncue.api.shared.checking import Checking
 from oncue.domain.definition import define_payload
 from oncue.domain.errors import Invalid, ObjectLost, Problem
 from oncue.domain.fields import Reader, takes
@@ -47,7 +47,7 @@ class Replacement(msgspec.Struct, frozen=True):
     patch: dict[str, Any] | None = None
 
 
-def read_replacement(api: Api, found: Mapping[str, Any], problems: list[Problem]) -> Replacement | None:
+def read_replacement(api: Checking, found: Mapping[str, Any], problems: list[Problem]) -> Replacement | None:
     """Return what was asked for, None if nothing was. What is wrong with it alone is added to the problems."""
     payload, patch = found.get("payload"), found.get("payload_patch")
     if payload is None and patch is None:
@@ -65,7 +65,7 @@ def read_replacement(api: Api, found: Mapping[str, Any], problems: list[Problem]
 
 
 async def replaced(
-    api: Api, caller: Caller, spec: Spec, stored: bytes | None, new: Replacement, owner: UserNumber
+    api: Checking, caller: Caller, spec: Spec, stored: bytes | None, new: Replacement, owner: UserNumber
 ) -> tuple[Spec, bytes | None]:
     """Return the definition and the payload of a run of this user, checked like those of a new job.
 
@@ -82,7 +82,7 @@ async def replaced(
     return with_access(api.intake, spec, payload, caller, name), await api.large.referred(payload, owner)
 
 
-async def _decoded(api: Api, stored: bytes | None) -> Any:
+async def _decoded(api: Checking, stored: bytes | None) -> Any:
     try:
         return msgspec.json.decode(await api.large.read(stored) or b"null")
     except ObjectLost:
