@@ -19,6 +19,7 @@ from oncue.testing.postgres import PrivatePostgres
 
 place = outside.place
 
+CHANNEL = "oncue"  # of a store in the schema public
 LISTENING = [Hint(topic) for topic in Topic]
 
 
@@ -32,7 +33,7 @@ async def payloads(place: Place) -> AsyncIterator[list[str]]:
     """What travels, as anybody can hear it."""
     heard: list[str] = []
     session = await asyncpg.connect(place.url)
-    await session.add_listener(signals.CHANNEL, lambda *said: heard.append(str(said[-1])))
+    await session.add_listener(CHANNEL, lambda *said: heard.append(str(said[-1])))
     try:
         yield heard
     finally:
@@ -85,7 +86,7 @@ async def test_what_others_say_on_the_channel_is_passed_over(place: Place) -> No
     hints = store.signals.listen()
     await some(hints, len(Topic))
     for nonsense in ("", "[]", '[{"topic": "none"}]', '{"topic": "runs"}', "\u2028"):
-        await place.session.execute("select pg_notify($1, $2)", signals.CHANNEL, nonsense)
+        await place.session.execute("select pg_notify($1, $2)", CHANNEL, nonsense)
     await store.signals.send([Hint(Topic.RUNS)])
 
     assert await some(hints, 1) == [Hint(Topic.RUNS)]

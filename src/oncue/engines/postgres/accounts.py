@@ -47,7 +47,7 @@ class PostgresAccounts:
 
     async def add_first_key(self, key: Key) -> bool:
         async def add_if_first(connection: Connection) -> bool:
-            await connection.execute("select pg_advisory_xact_lock($1)", FIRST_KEY_LOCK)
+            await connection.execute(_SQL["lock"], FIRST_KEY_LOCK)
             if await connection.fetchval("select exists (select from keys)"):
                 return False
             await _add_key(connection, key)

@@ -27,7 +27,7 @@ class PostgresBulks:
 
     async def add(self, bulk: Bulk, most_open: int = MOST_OPEN) -> bool:
         async def add(connection: Connection) -> bool:
-            await connection.execute("select pg_advisory_xact_lock($1, $2)", _LOCK, bulk.uid)
+            await connection.execute(_SQL["lock_user"], _LOCK, bulk.uid)
             given = (bulk.bulk_id, bulk.uid, bulk.key_id, *added(bulk), most_open)
             await connection.execute(_SQL["add_bulk"], *given)
             return await connection.fetchval("select 1 from bulks where bulk_id = $1", bulk.bulk_id) is not None

@@ -37,7 +37,7 @@ async def classes_for(
     found = await _find(connection, list(wanted))
     if len(found) == len(wanted) and all(row["used_at"] is None for row in found.values()):
         return _numbers(found)
-    await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+    await connection.execute(_SQL["lock"], _LOCK)
     found = await _find(connection, list(wanted))
     missing = {key: uid for key, uid in wanted.items() if key not in found}
     if missing:
@@ -60,7 +60,7 @@ async def refuse_classes(connection: Connection, wanted: Mapping[ClassKey, UserN
 
 async def let_go(connection: Connection, after: ClassId, now: Instant) -> ClassId | None:
     """Check the next AT_A_TIME classes after this one; return the last of them, or None when there are no more."""
-    await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+    await connection.execute(_SQL["lock"], _LOCK)
     kept_from = await connection.fetchval("select min(from_at) from pieces where parent = 'history'")
     looked = [Looked(*row) for row in await connection.fetch(_SQL["look_at_classes"], after, AT_A_TIME)]
     await _carry_out(connection, weigh(looked, now if kept_from is None else kept_from, now), now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
@@ -21,7 +22,7 @@ else:
 PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 # Settings that we rely on and a role, a database or a server may have changed. `default_transaction_read_only` stays:
-# an operator sets it to forbid writes for now. So does `search_path`: it says where our tables are.
+# an operator sets it to forbid writes for now. `search_path` is set once the schema of our tables is known: `Place`.
 PINNED = {
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
@@ -63,6 +64,29 @@ class Session(Apart):
         if max(typeoids) < FIRST_OWN_TYPE:
             self._known[asked] = types
         return types, statement
+
+
+class Place:
+    """The schema of our tables. None: not known yet."""
+
+    def __init__(self, schema: str | None) -> None:
+        self.schema = schema
+
+    @property
+    def quoted(self) -> str:
+        return '"' + (self.schema or "").replace('"', '""') + '"'
+
+    @property
+    def session(self) -> dict[str, str]:
+        """The settings of a session that finds our tables, and no others."""
+        return {} if self.schema is None else {"search_path": self.quoted}
+
+    @property
+    def channel(self) -> str:
+        """Where our hints are sent. Its name is as it was before there were schemas, if tables are where they were."""
+        if self.schema == "public":
+            return "oncue"
+        return f"oncue {hashlib.blake2b((self.schema or '').encode(), digest_size=16).hexdigest()}"
 
 
 class Dialling:

@@ -48,7 +48,7 @@ class PostgresErrors:
 
 async def _fold(connection: Connection, limit: int) -> int:
     """One caller at a time: what it reads of the groups it also writes."""
-    if not await connection.fetchval("select pg_try_advisory_xact_lock($1)", _LOCK):
+    if not await connection.fetchval(_SQL["try_lock"], _LOCK):
         return 0
     taken = [Failures(*row) for row in await connection.fetch(_SQL["take_error_counts"], limit)]
     keys = sorted({(one.uid, fingerprint) for one in taken for fingerprint in (one.fingerprint, OTHER)})

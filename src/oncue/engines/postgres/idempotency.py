@@ -74,7 +74,7 @@ async def turn(store: Store, now: Instant, keep: Duration, timeout: Duration) ->
 
     async def turn_alone(connection: Connection) -> None:
         await connection.execute(f"set local lock_timeout = {KEYS_LOCK_TIMEOUT}")
-        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute(_SQL["lock"], LOCK)
         [(current, since)] = await connection.fetch("select current, since from repeats_turn")
         if since > now:  # by a clock that was ahead: the next switch would be far away
             await connection.execute("update repeats_turn set since = $1", now)

@@ -11,6 +11,7 @@ import asyncpg
 
 from oncue.domain.errors import OncueError, StoreForbidden
 from oncue.domain.instants import Duration
+from oncue.engines.postgres.connecting import Place
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.schema import (
     Migration,
@@ -45,9 +46,9 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     before = after = await store.read(_found)
     with _denied_as_error():
         if _missing(known, before):
-            before, after = await _with_retries(store, lambda connection: _one_more(connection, known), timeout)
+            before, after = await _with_retries(store, partial(_one_more, store, known), timeout)
         while _missing(known, after):
-            _, after = await _with_retries(store, lambda connection: _one_more(connection, known), timeout)
+            _, after = await _with_retries(store, partial(_one_more, store, known), timeout)
     return before.version, after.version
 
 
@@ -89,7 +90,7 @@ async def _with_retries(store: Store, work: Callable[[Connection], Awaitable[T]]
     )
 
 
-async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple[Schema, Schema]:
+async def _one_more(store: Store, known: Sequence[Migration], connection: Connection) -> tuple[Schema, Schema]:
     """Apply the next migration, or all to a new database; return the schema before and after.
 
     Each migration is a separate transaction, so that no table stays locked because of another.
@@ -100,6 +101,7 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
     if not left:
         return found, found
     await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
+    await _make_schema(connection, store.place)
     await _make_room(connection, found)
     for one in left if not found.applied else left[:1]:
         after = await _apply(connection, after, one)
@@ -110,7 +112,7 @@ async def _take_lock(connection: Connection) -> None:
     """Wait until no other process migrates. A session learns of tables that others created when it locks one, and an
     advisory lock is none: without the second statement it would not see what it has waited for.
     """
-    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    await connection.execute(_SQL["lock"], LOCK)
     await connection.execute("select from pg_class limit 0")
 
 
@@ -148,6 +150,18 @@ async def _found(connection: Connection) -> Schema:
     if not recorded:
         return Schema(frozenset(range(1, level + 1)), level)
     return Schema(frozenset(row[0] for row in await connection.fetch("select number from oncue_migrations")), level)
+
+
+async def _make_schema(connection: Connection, place: Place) -> None:
+    """Create the schema, unless it exists: even `if not exists` needs the right to create one."""
+    if not await connection.fetchval("select exists (select from pg_namespace where nspname = $1)", place.schema):
+        try:
+            await connection.execute(f"create schema {place.quoted}")
+        except asyncpg.InsufficientPrivilegeError:
+            raise OncueError(
+                f"this database user may not create the schema {place.schema}: create it for this user "
+                f"(create schema {place.quoted} authorization …), or name an existing one (?schema=public)"
+            ) from None
 
 
 async def _make_room(connection: Connection, found: Schema) -> None:

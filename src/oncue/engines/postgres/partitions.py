@@ -100,7 +100,7 @@ class Partitions:
 
     async def _make(self, table: Table, at: Instant, connection: Connection) -> None:
         """Create a partition apart, then attach it: attaching does not wait for readers or writers of the table."""
-        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute(_SQL["lock"], LOCK)
         start, end = at // self._width * self._width, (at // self._width + 1) * self._width
         for taken_from, taken_until in await connection.fetch(
             "select from_at, until_at from pieces where parent = $1 and from_at < $3 and until_at > $2",
@@ -132,7 +132,8 @@ class Partitions:
         for (begun,) in await self._store.fetch(pending, name):
             how = "finalize" if begun else "concurrently"
             try:
-                await self._store.alone(f"alter table {parent} detach partition {name} {how}", timeout)
+                at = self._store.place.quoted  # named, because behind PgBouncer this session has no search_path
+                await self._store.alone(f"alter table {at}.{parent} detach partition {at}.{name} {how}", timeout)
             except _ANOTHER_IS_AT_IT:
                 return False
         return await self._store.write(partial(self._remove, name), timeout=timeout)
@@ -142,7 +143,7 @@ class Partitions:
 
         One that has got a row since it was archived stays, to be archived again: now nobody can add another.
         """
-        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute(_SQL["lock"], LOCK)
         if await connection.fetchval("select 1 from pg_inherits where inhrelid = to_regclass($1)", name):
             return False
         rows = await connection.fetchval("select archived_rows from pieces where name = $1", name)

@@ -16,7 +16,6 @@ from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import CONNECTION_ERRORS, Store
 
-CHANNEL = "oncue"
 GATHER_TIME = Duration(5 * MILLISECOND)  # to collect hints before they are sent together
 RECONNECT_DELAY = Duration(SECOND)
 CLOSE_TIMEOUT = 3.0  # seconds that closing waits for hints being sent and for listeners to disconnect
@@ -80,7 +79,7 @@ class PostgresSignals:
             await happens_within(self._store.clock, self._closing, GATHER_TIME)
             hints = self._pending.take()
             try:
-                await self._store.fetch(NOTIFY, CHANNEL, list(_packed(hints)))
+                await self._store.fetch(NOTIFY, self._store.place.channel, list(_packed(hints)))
             except (StoreUnavailable, asyncpg.PostgresError):
                 self.failed += len(hints)
                 return  # hints may be lost: their receivers poll
@@ -93,7 +92,7 @@ class PostgresSignals:
                 connection = await self._store.connect_outside_pools("oncue signals")
                 try:
                     connection.add_termination_listener(lambda _, awake=awake: awake.set())
-                    await connection.add_listener(CHANNEL, lambda *said: _understand(said[-1], heard))
+                    await connection.add_listener(self._store.place.channel, lambda *said: _understand(said[-1], heard))
                     for topic in Topic:
                         heard.put_nowait(Hint(topic))
                     await _either(awake, enough)

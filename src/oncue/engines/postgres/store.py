@@ -7,9 +7,9 @@ ping: large batches that take all other connections do not mean that the server 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -18,9 +18,10 @@ import asyncpg
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
-from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
+from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, Place, limits, options
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
+from oncue.engines.sql import statements
 from oncue.settings import Settings
 
 Connection = Apart
@@ -56,6 +57,9 @@ _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Inv
 # The server answers, but refuses the data: a text with a NUL, a number out of range, a key that is too long.
 _REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, UnicodeEncodeError, OverflowError)
 
+_SCHEMA = re.compile("[a-z_][a-z0-9_]{0,62}")
+_SQL = statements("oncue.engines.postgres")
+
 # The driver's message for a connection that the server closed while it was idle: nothing was sent; use another.
 _NOT_SENT = "cannot switch to state"
 
@@ -69,6 +73,7 @@ class Store:
         self,
         url: str,
         dialling: Dialling,
+        place: Place,
         pools: tuple[Pool, Pool, Pool],
         timeout: Duration,
         clock: Clock,
@@ -78,19 +83,25 @@ class Store:
         self.clock = clock
         self._url = url
         self._dialling = dialling
+        self.place = place
         self._bounced = bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
-        url, bounced = _split(settings.engine)
+        url, bounced, schema = _split(settings.engine)
         limit = settings.store_timeout
-        dialling, clock = Dialling(), clock or SystemClock()
-        pool = _pool(url, dialling, clock, settings.pool_size or POOL_SIZE, limit, bounced)
-        hot = _pool(url, dialling, clock, HOT_CONNECTIONS, limit, bounced, kept=1, plan_cache_mode="force_generic_plan")
-        asking = _pool(url, dialling, clock, PING_CONNECTIONS, limit, bounced)
-        store = cls(url, dialling, (pool, hot, asking), limit, clock, bounced=bounced)
+        dialling, place, clock = Dialling(), Place(schema), clock or SystemClock()
+
+        def connect(**session: str) -> Callable[[], Awaitable[Apart]]:
+            given = {**PLANNING, **limits(limit), **session}
+            return lambda: dialling.connect(url, **options(limit, bounced, "oncue", given | place.session))
+
+        pool = Pool(connect(), clock, settings.pool_size or POOL_SIZE, IDLE_LIFETIME)
+        hot = Pool(connect(plan_cache_mode="force_generic_plan"), clock, HOT_CONNECTIONS, IDLE_LIFETIME, kept=1)
+        asking = Pool(connect(), clock, PING_CONNECTIONS, IDLE_LIFETIME)
+        store = cls(url, dialling, place, (pool, hot, asking), limit, clock, bounced=bounced)
         try:
             with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
@@ -101,23 +112,27 @@ class Store:
         return store
 
     async def _check_database(self) -> None:
-        """Raise OncueError if this database cannot store our data, or not where our queries would find it."""
+        """Find our schema. OncueError: this database cannot store our data, or not where our queries would find it."""
         for wanted in (self._hot, self._pool):
             pool, connection = await self._acquire(wanted)
-            row = await connection.fetchrow("select current_setting('server_encoding'), current_schema()")
+            row = await connection.fetchrow(_SQL["place"])
+            assert row is not None, "a row of constants"
+            encoding, there = row
+            if encoding != "UTF8":
+                raise OncueError(
+                    f"the encoding of this database is {encoding}, which cannot store every text: create a UTF8 "
+                    "database (create database oncue encoding 'UTF8' template template0)"
+                )
+            if self.place.schema is None:
+                if there is None:
+                    raise OncueError(
+                        "the search_path of this user names no existing schema: create the schema, correct the "
+                        "search_path (alter role … set search_path = public), or name one in the URL (?schema=oncue)"
+                    )
+                self.place.schema = there
+                if not self._bounced:
+                    await connection.execute(f"set search_path = {self.place.quoted}")
             await pool.release(connection)
-        assert row is not None, "a row of constants"
-        encoding, schema = row
-        if encoding != "UTF8":
-            raise OncueError(
-                f"the encoding of this database is {encoding}, which cannot store every text: create a UTF8 database "
-                "(create database oncue encoding 'UTF8' template template0)"
-            )
-        if schema is None:
-            raise OncueError(
-                "the search_path of this user names no existing schema: create the schema, or correct the "
-                "search_path (alter role … set search_path = public)"
-            )
 
     async def close(self) -> None:
         for pool in (self._pool, self._hot, self._asking):
@@ -178,7 +193,7 @@ class Store:
     async def connect_outside_pools(self, name: str, timeout: Duration | None = None) -> Apart:
         """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
         limit = timeout or self._timeout
-        given = options(limit, self._bounced, name, limits(limit))
+        given = options(limit, self._bounced, name, limits(limit) | self.place.session)
         with as_unavailable(asyncpg.PostgresError):
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
@@ -211,9 +226,9 @@ class Store:
             await transaction.start()
             try:
                 if local:
-                    await connection.execute(
-                        "; ".join(f"set local {name} = '{value}'" for name, value in local.items())
-                    )
+                    found = [f"set local {name} = '{value}'" for name, value in local.items()]
+                    path = [f"set local search_path = {self.place.quoted}"] if self._bounced else []
+                    await connection.execute("; ".join([*found, *path]))
                 answer = await work(connection)
             except _DOUBTFUL:
                 raise
@@ -301,19 +316,16 @@ def _unreadable_as_invalid() -> Iterator[None]:
         ) from None
 
 
-def _pool(
-    url: str, dialling: Dialling, clock: Clock, size: int, limit: Duration, bounced: bool, kept: int = 0, **session: str
-) -> Pool:
-    given = options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session})
-    return Pool(partial(dialling.connect, url, **given), clock, size, IDLE_LIFETIME, kept)
-
-
-def _split(url: str) -> tuple[str, bool]:
-    """Split our own parameter from the URL; the rest is for the driver."""
+def _split(url: str) -> tuple[str, bool, str | None]:
+    """Split our own parameters from the URL; the rest is for the driver."""
     with _unreadable_as_invalid():
         parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
     choice = options.pop("prepared_statements", "on")
     if choice not in ("on", "off"):
         raise Invalid.of("engine", "bad_engine", f"prepared_statements must be on or off, not {choice[:20]!r}")
-    return urlunsplit(parts._replace(query=urlencode(options))), choice == "off"
+    schema = options.pop("schema", None)
+    if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
+        message = "schema must be lower-case letters, digits and _, like schema=oncue"
+        raise Invalid.of("engine", "bad_engine", f"{message}, not {schema[:20]!r}")
+    return urlunsplit(parts._replace(query=urlencode(options))), choice == "off", schema
