@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # importing `typing` would take longer than all else here
 if TYPE_CHECKING:
     from oncue.context import Context
     from oncue.domain.errors import NoRetry, OncueError, RetryAfter
+    from oncue.enqueuing import Outbox, enqueue
     from oncue.secret import Secret
     from oncue.shapes.schedules import at, cron, every
     from oncue.tasks import Tasks
@@ -16,12 +17,14 @@ __all__ = [
     "Context",
     "NoRetry",
     "OncueError",
+    "Outbox",
     "RetryAfter",
     "Secret",
     "Tasks",
     "__version__",
     "at",
     "cron",
+    "enqueue",
     "every",
 ]
 
@@ -29,11 +32,13 @@ _WHERE = {
     "Context": "oncue.context",
     "NoRetry": "oncue.domain.errors",
     "OncueError": "oncue.domain.errors",
+    "Outbox": "oncue.enqueuing",
     "RetryAfter": "oncue.domain.errors",
     "Secret": "oncue.secret",
     "Tasks": "oncue.tasks",
     "at": "oncue.shapes.schedules",
     "cron": "oncue.shapes.schedules",
+    "enqueue": "oncue.enqueuing",
     "every": "oncue.shapes.schedules",
 }
 

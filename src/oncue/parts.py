@@ -20,6 +20,8 @@ from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.intake.context import Intake
+from oncue.intake.large_values import LargeValues
 from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
@@ -33,6 +35,7 @@ from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.membership import Membership
 from oncue.services.orphans import Orphans
+from oncue.services.outbox import OutboxIntake
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
@@ -161,6 +164,8 @@ async def scheduling(
     self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
     cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
+    outbox = _taking_in(engine, clock, settings, numbers)
+
     def jobs_changed(_: Hint) -> None:
         planning.wake()
         overlap.wake()
@@ -170,7 +175,7 @@ async def scheduling(
     try:
         loops = (planning, overlap, rate_limiter, reaper, finishing, bulk, rollup, retention, self_audit, cleaning)
         async with (
-            looping(clock, *loops, *_keeping(engine, clock, settings, numbers)),
+            looping(clock, *loops, *outbox, *_keeping(engine, clock, settings, numbers)),
             timekeeping(engine, clock, exposed),
         ):
             yield planning
@@ -189,6 +194,15 @@ def following(engine: Engine, clock: SystemClock, settings: Settings) -> Follow:
         return await made[0](bulk, run, run_id)
 
     return follow
+
+
+def _taking_in(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
+    """Return the loop that takes in what applications enqueue, if they can do so in this database."""
+    if not engine.capabilities.outbox:
+        return []
+    large = LargeValues(engine, open_storage(settings, clock, numbers), clock, settings.inline_cap)
+    intake = Intake(engine, clock, settings, large)
+    return [Loop(OutboxIntake(engine, clock, intake, settings.outbox_timeout, numbers), clock, numbers)]
 
 
 def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:

@@ -145,10 +145,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         1_024, "Open files and sockets per process-isolated run or command.", WORKER, least=16, rare=True
     )
     http_allow: tuple[str, ...] = setting(
-        (),
-        "Private networks that the `http` task may reach: `10.1.0.0/16`, `127.0.0.1/32`.",
-        API | WORKER,
-        metavar="NETWORK",
+        (), "Private networks that the `http` task may reach: `10.1.0.0/16`, `127.0.0.1/32`.", ALL, metavar="NETWORK"
     )
     max_http_body_bytes: int = setting(
         1024 * 1024,
@@ -165,10 +162,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         1_000, "Requests per second of one member or viewer to one API process; 0: no limit.", API, least=0, rare=True
     )
     max_jobs_per_user: int = setting(
-        0, "Active and paused jobs per member; 0: no limit. Set the same value for every API process.", API, least=0
+        0, "Active and paused jobs per member; 0: no limit. The same for every process.", API | SCHEDULER, least=0
     )
     max_payload_bytes_per_user: int = setting(
-        0, "Total payload bytes of these jobs per member; 0: no limit.", API, least=0, metavar="BYTES"
+        0, "Total payload bytes of these jobs per member; 0: no limit.", API | SCHEDULER, least=0, metavar="BYTES"
     )
     quota_runs: int = setting(
         100_000,
@@ -179,7 +176,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota_classes: int = setting(
         1_000,
         "Combinations of task, queue, priority, labels and size per user; 0: no limit. Unused ones are deleted.",
-        API,
+        API | SCHEDULER,
         least=0,
     )
 
@@ -291,10 +288,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         64 * 1024 * 1024, "Largest result of a run, in bytes.", WORKER, least=1_024, metavar="BYTES", rare=True
     )
     max_payload_bytes: int = setting(
-        8 * 1024 * 1024, "Largest payload of a job, in bytes.", API, least=1_024, metavar="BYTES", rare=True
+        8 * 1024 * 1024, "Largest payload of a job, in bytes.", API | SCHEDULER, least=1_024, metavar="BYTES", rare=True
     )
     idempotency_retention: Duration = setting(
         DAY, "How long an idempotency key is remembered: at least this, at most twice as long.", API, rare=True
+    )
+    outbox_timeout: Duration = setting(
+        DAY, "How long a job in the outbox is tried that cannot be created yet.", SCHEDULER, rare=True
     )
 
     # -------------------------------------------------------------------------------------------------------- notices
@@ -375,10 +375,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metavar="FOLDER",
     )
     secret_roles: tuple[str, ...] = setting(
-        ("admin",), "Roles whose jobs may use shared secrets and those in the environment of workers.", API
+        ("admin",), "Roles whose jobs may use shared secrets and those in the environment of workers.", API | SCHEDULER
     )
     plain_secrets: Literal["allow", "warn", "refuse"] = setting(
-        "warn", "What the API does with an `http` job that has a token in a header as plain text.", API
+        "warn", "What to do with an `http` job that has a token in a header as plain text.", API | SCHEDULER
     )
 
     # -------------------------------------------------------------------------------------------------------- metrics

@@ -4,7 +4,7 @@ locks what the engine wants, and knows a call of every verb."""
 import asyncio
 import inspect
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from time import perf_counter
 from typing import Any, Self, get_type_hints
@@ -26,9 +26,11 @@ from oncue.engines import port
 from oncue.engines.bulk_values import Action, Bulk, Order
 from oncue.engines.bulk_values import Kind as Of
 from oncue.engines.open import open_engine
+from oncue.engines.outbox_values import Decision, Enqueued, Kept
 from oncue.engines.port import (
     AuditEntry,
     Count,
+    Creation,
     Engine,
     Finding,
     Forgotten,
@@ -36,6 +38,7 @@ from oncue.engines.port import (
     JobQuery,
     Key,
     Member,
+    NewJob,
     Role,
     RunQuery,
     SetStamp,
@@ -210,6 +213,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Running.recover_runs": store.recover_runs,
         **verbs_of_notices(store),
         **verbs_of_bulks(store, key.key_id),
+        **verbs_of_outbox(store),
         **verbs_that_search(store, job, waiting[3]),
         "Fleet.register": store.worker,
         "Fleet.beat": lambda: store.beat(worker),
@@ -317,6 +321,32 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Engine.probe": store.engine.probe,
         "Engine.diagnose": store.engine.diagnose,
     }
+
+
+def verbs_of_outbox(store: Store) -> dict[str, Call]:
+    outbox, now = store.engine.outbox, store.now
+    return {
+        "Outbox.take_in": lambda: outbox.take_in(10, now, Untouched()),
+        "Outbox.listed": lambda: outbox.listed(10),
+        "Outbox.retry": lambda: outbox.retry([JobId(store.new_id())], now),
+        "Outbox.discard": lambda: outbox.discard([JobId(store.new_id())]),
+        "Outbox.state": outbox.state,
+        "Outbox.say_fields": lambda: outbox.say_fields(["queue"]),
+        "Outbox.grant": lambda: outbox.grant("postgres", store.uid, Role.MEMBER, now),
+        "Outbox.revoke": lambda: outbox.revoke("nobody"),
+        "Outbox.grants": outbox.grants,
+    }
+
+
+class Untouched:
+    """Decides about no row."""
+
+    async def decide(self, rows: Sequence[Enqueued]) -> Sequence[Decision]:
+        assert not rows
+        return []
+
+    def not_created(self, row: Enqueued, new: NewJob, answer: Creation) -> Kept:
+        raise AssertionError("nothing was to be created")
 
 
 async def job_names(store: Store) -> Any:

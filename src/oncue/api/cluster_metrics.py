@@ -17,6 +17,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import read_offer
 from oncue.domain.self_audit import Check
+from oncue.engines.outbox_values import OutboxState
 from oncue.engines.port import Count, Engine, Gauges, QueueGauge
 from oncue.metrics import cluster_table as table
 from oncue.metrics.exposition import exposition
@@ -61,18 +62,19 @@ class ClusterMetrics:
         try:
             async with asyncio.timeout(READ_WITHIN):
                 gauges = await self._engine.history.gauges(self._clock.now())
+                outbox = await self._engine.outbox.state()
                 await self._read_sizes()
         except (StoreUnavailable, TimeoutError):
             self._read_at = None  # it may be available again any moment
             return exposition(table.CLUSTER_METRICS, [_one(table.UP, 0)])
-        return exposition(table.CLUSTER_METRICS, self._series(gauges))
+        return exposition(table.CLUSTER_METRICS, self._series(gauges, outbox))
 
     async def _read_sizes(self) -> None:
         if self._clock.monotonic() >= self._sizes_at:
             self._sizes = await self._engine.history.sizes()
             self._sizes_at = Instant(self._clock.monotonic() + SIZES_INTERVAL)
 
-    def _series(self, gauges: Gauges) -> Iterator[Series]:
+    def _series(self, gauges: Gauges, outbox: OutboxState) -> Iterator[Series]:
         yield _one(table.UP, 1)
         yield _one(table.READ_AT, gauges.at / SECOND)
         yield from self._runs(gauges)
@@ -81,6 +83,8 @@ class ClusterMetrics:
         yield from _fleet(gauges)
         yield from _audit(gauges)
         yield from _notices(gauges)
+        if self._engine.capabilities.outbox:
+            yield from _outbox(outbox, gauges.at)
         yield from _database(gauges)
         yield _one(table.HISTORY_KEEP, self._retention / SECOND)
         yield _one(table.HISTORY_WIDTH, self._partition_span / SECOND)
@@ -158,6 +162,12 @@ def _notices(gauges: Gauges) -> Iterator[Series]:
     waiting, oldest = gauges.notices
     yield _one(table.NOTICES_WAITING, waiting)
     yield _one(table.NOTICES_OLDEST, oldest / SECOND)
+
+
+def _outbox(outbox: OutboxState, now: Instant) -> Iterator[Series]:
+    yield _one(table.OUTBOX_ROWS, outbox.waiting, "waiting")
+    yield _one(table.OUTBOX_ROWS, outbox.refused, "refused")
+    yield _one(table.OUTBOX_OLDEST, 0 if outbox.oldest is None else max(0, now - outbox.oldest) / SECOND)
 
 
 def _database(gauges: Gauges) -> Iterator[Series]:

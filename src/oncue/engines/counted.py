@@ -30,6 +30,7 @@ from oncue.engines.port import (
     Members,
     Notices,
     Objects,
+    Outbox,
     Planning,
     Running,
     Search,
@@ -49,7 +50,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
 SELDOM_CALLED = (
     *("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors", "bulks"),
-    *("search", "ahead", "auditing"),
+    *("search", "ahead", "auditing", "outbox"),
 )
 
 
@@ -78,6 +79,7 @@ class CountedEngine:
         self.members: Members = self._counted(engine.members)
         self.declaring: Declaring = self._counted(engine.declaring, "declaring")
         self.objects: Objects = self._counted(engine.objects, "objects")
+        self.outbox: Outbox = self._counted(engine.outbox, "outbox")
         self.notices: Notices = self._counted(engine.notices, "notices")
         self.auditing: Auditing = self._counted(engine.auditing, "auditing")
         self.archiving: Archiving = self._counted(engine.archiving, "archiving")

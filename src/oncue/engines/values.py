@@ -25,6 +25,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     """The declared differences between engines: tests and callers ask here, never for an engine's name."""
 
     atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
+    outbox: bool = False  # applications can enqueue in transactions of their own
     exact_counters: bool = True  # counters change in the same write as the rows that they count
 
 

@@ -50,6 +50,10 @@ OLDEST_TRANSACTION = _gauge(
     "oldest_transaction_seconds",
     "PostgreSQL: age of the oldest open transaction; it keeps dead rows from being removed.",
 )
+OUTBOX_ROWS = _gauge(
+    "outbox_rows", "PostgreSQL: rows of the outbox, up to 10,000 of each state. state: waiting, refused.", "state"
+)
+OUTBOX_OLDEST = _gauge("outbox_oldest_seconds", "PostgreSQL: age of the oldest row of the outbox that waits.")
 NOTICES_WAITING = _gauge("notices_waiting", "Notices that have not ended.")
 NOTICES_OLDEST = _gauge("notices_oldest_seconds", "How long the first notice has waited that was not tried yet.")
 HISTORY_OLDEST = _gauge(

@@ -160,6 +160,13 @@ WITHDRAWN = _counter("oncue_withdrawn_total", SCHEDULER, "Runs that an overlap p
 REAPED_WORKERS = _counter("oncue_reaped_workers_total", SCHEDULER, "Workers that were declared dead.")
 REAPED_RUNS = _counter("oncue_reaped_runs_total", SCHEDULER, "Runs that were recovered from dead workers.")
 PIECES_DROPPED = _counter("oncue_pieces_dropped_total", SCHEDULER, "Partitions of history that were dropped.")
+OUTBOX = _counter(
+    "oncue_outbox_rows_total",
+    SCHEDULER,
+    "Rows of the outbox that became a job, or were refused. outcome: taken, refused.",
+    ("outcome",),
+    *("taken", "refused"),
+)
 ARCHIVED_ROWS = _counter("oncue_archived_rows_total", SCHEDULER, "Rows that went to the archive and were read back.")
 ARCHIVE_ERRORS = _counter(
     "oncue_archive_errors_total",

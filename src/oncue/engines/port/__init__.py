@@ -30,9 +30,10 @@ held run.
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `ahead.py` (what is to
 come), `searching.py` (what people name by a part of it), `accounts.py` (users, keys and sessions, the audit log,
 idempotency keys), `declaring.py` (sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in
-object storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told),
-`archiving.py` (what goes into the archive), `errors.py` (failures of one kind), `bulks.py` (acts on many objects),
-`forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
+object storage), `outbox.py` (what applications enqueue in transactions of their own), `auditing.py` (what the
+self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the archive),
+`errors.py` (failures of one kind), `bulks.py` (acts on many objects), `forgetting.py` (users) and `maintenance.py` are
+separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -72,6 +73,7 @@ from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Main
 from oncue.engines.port.members import Members
 from oncue.engines.port.notices import Notices
 from oncue.engines.port.objects import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Objects
+from oncue.engines.port.outbox import OUTBOX_COUNTED, Outbox
 from oncue.engines.port.searching import Search
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
@@ -133,6 +135,7 @@ __all__ = [
     "MEMBERS_STAY",
     "MOST_KEYS",
     "MOST_SETS",
+    "OUTBOX_COUNTED",
     "ROLLED_UP_AT_ONCE",
     "SELDOM",
     "UNUSED_FOR",
@@ -200,6 +203,7 @@ __all__ = [
     "Objects",
     "OpenLetters",
     "Orphan",
+    "Outbox",
     "Page",
     "Permitted",
     "Planned",
@@ -245,6 +249,7 @@ class Engine(Protocol):
     members: Members
     declaring: Declaring
     objects: Objects
+    outbox: Outbox
     notices: Notices
     signals: Signals
     history: History

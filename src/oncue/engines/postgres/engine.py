@@ -28,6 +28,7 @@ from oncue.engines.port import (
     Members,
     Notices,
     Objects,
+    Outbox,
     Planning,
     Running,
     Search,
@@ -54,6 +55,7 @@ from oncue.engines.postgres.members import PostgresMembers
 from oncue.engines.postgres.migrate import check, contract, migrate
 from oncue.engines.postgres.notices import PostgresNotices
 from oncue.engines.postgres.objects import PostgresObjects
+from oncue.engines.postgres.outbox import PostgresOutbox
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
@@ -71,7 +73,7 @@ _SQL = statements("oncue.engines.postgres")
 class PostgresEngine:
     name = "postgres"
     schema = migrations("oncue.engines.postgres")[-1][0]
-    capabilities = Capabilities()
+    capabilities = Capabilities(outbox=True)
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -84,6 +86,7 @@ class PostgresEngine:
         self.members: Members = PostgresMembers(store)
         self.declaring: Declaring = PostgresDeclaring(store, settings.quota_classes)
         self.objects: Objects = PostgresObjects(store)
+        self.outbox: Outbox = PostgresOutbox(store, self._pieces, settings.quota_classes)
         self.notices: Notices = PostgresNotices(store)
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)

@@ -79,7 +79,7 @@ class PostgresJobs:
 
     async def _create_closely(self, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
         """Create by a transaction that looks at all that others may have taken."""
-        create = partial(_create, new=new, now=now, whole=whole, most_classes=self._most_classes)
+        create = partial(create_closely, new=new, now=now, whole=whole, most_classes=self._most_classes)
         try:
             try:
                 return await self._pieces.write("audit", _told_at(new), create)
@@ -160,9 +160,10 @@ class _Undo(Exception):
         self.answers = answers
 
 
-async def _create(
+async def create_closely(
     connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool, most_classes: int
 ) -> list[Creation]:
+    """Create jobs within a transaction, looking at all that others may have taken."""
     quotas = quotas_of(new)
     bounds = await lock_bounds(connection, quotas)  # first: other jobs of these users are visible, or come later
     there = await _existing(connection, [job.job.job_id for job in new])

@@ -28,6 +28,7 @@ from oncue.engines.port import (
     Members,
     Notices,
     Objects,
+    Outbox,
     Planning,
     Running,
     Search,
@@ -56,6 +57,7 @@ from oncue.engines.sqlite.members import SqliteMembers
 from oncue.engines.sqlite.migrate import check, contract, migrate
 from oncue.engines.sqlite.notices import SqliteNotices
 from oncue.engines.sqlite.objects import SqliteObjects
+from oncue.engines.sqlite.outbox import SqliteOutbox
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
@@ -84,6 +86,7 @@ class SqliteEngine:
         self.members: Members = SqliteMembers(store)
         self.declaring: Declaring = SqliteDeclaring(store, settings.quota_classes)
         self.objects: Objects = SqliteObjects(store)
+        self.outbox: Outbox = SqliteOutbox()
         self.notices: Notices = SqliteNotices(store)
         self.signals: Signals = self._signals
         self.history: History = SqliteHistory(store, settings)

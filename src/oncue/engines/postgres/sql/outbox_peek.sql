@@ -1,0 +1,1 @@
+select from outbox where retry_at <= $1 limit 1

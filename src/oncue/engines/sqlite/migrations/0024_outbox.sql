@@ -1,0 +1,1 @@
+-- The outbox is PostgreSQL's. Here nobody but oncue may write to the file, so there is nothing to take in.

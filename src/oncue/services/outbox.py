@@ -1,0 +1,82 @@
+"""Take in what applications enqueued in transactions of their own, and hint workers that it is there."""
+
+from __future__ import annotations
+
+from oncue.clock import Clock
+from oncue.domain.errors import StoreRefused, TooManyClasses
+from oncue.domain.instants import MILLISECOND, NEVER, Duration
+from oncue.engines.outbox_values import TakenIn
+from oncue.engines.port import Created, Engine
+from oncue.intake.context import Intake
+from oncue.intake.new_jobs import hints_of
+from oncue.intake.outbox import OutboxDecisions
+from oncue.log import log
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import OUTBOX
+from oncue.services.changes import Changes
+from oncue.shapes.jobs import JobFields
+
+AT_ONCE = 500  # rows in one transaction
+POLL_INTERVAL = Duration(100 * MILLISECOND)
+
+
+class OutboxIntake:
+    """Any number of schedulers may do it: a row becomes a job once."""
+
+    name = "outbox"
+
+    def __init__(
+        self, engine: Engine, clock: Clock, intake: Intake, timeout: Duration, numbers: Numbers = SILENT
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._intake = intake
+        self._timeout = timeout
+        self._numbers = numbers
+        self._changes = Changes(engine.signals, clock)
+        self._limit = AT_ONCE
+        self._crowded: frozenset[object] = frozenset()  # classes that users may not have: the next pass keeps such rows
+        self._unstorable: dict[int, str] = {}  # rows that the database refuses: the next pass refuses them
+        self._said_fields = False
+
+    async def run_once(self) -> Duration:
+        if not self._said_fields:
+            await self._engine.outbox.say_fields([*JobFields.__annotations__.keys() - {"task", "payload"}])
+            self._said_fields = True
+        await self._intake.defaults.refresh()
+        now = self._clock.now()
+        deciding = OutboxDecisions(self._intake, now, self._timeout, self._crowded, self._unstorable)
+        try:
+            taken = await self._engine.outbox.take_in(self._limit, now, deciding)
+        except TooManyClasses as refused:  # and nothing was taken
+            self._crowded |= {refused.key}
+            return Duration(0)
+        except StoreRefused as refused:  # for the sake of one row, and nothing was taken
+            if self._limit == 1 and deciding.last is not None:
+                self._unstorable[deciding.last.seq] = str(refused)
+            self._limit = max(1, self._limit // 2)
+            return Duration(0)
+        self._crowded, self._unstorable, self._limit = frozenset(), {}, min(AT_ONCE, self._limit * 2)
+        await self._tell(taken)
+        return Duration(0) if taken.full else POLL_INTERVAL
+
+    async def _tell(self, taken: TakenIn) -> None:
+        for new, answer in taken.created:
+            if answer.class_id:
+                self._intake.learn(new.job.spec.class_key, answer)
+        fresh = [new for new, answer in taken.created if answer.outcome is Created.NEW]
+        refused = [(row, kept) for row, kept in taken.kept if kept.retry_at >= NEVER]
+        if fresh:
+            await self._engine.signals.send(hints_of(fresh))
+            await self._changes.of({new.job.uid for new in fresh})
+            self._numbers.add(OUTBOX, "taken", n=len(fresh))
+        if refused:
+            self._numbers.add(OUTBOX, "refused", n=len(refused))
+        for row, kept in refused:
+            log.warning(
+                "A job in the outbox was refused; see `oncue outbox list`",
+                kind="outbox_refused",
+                job_id=str(row.job_id),
+                task=row.task[:200],
+                why=kept.why,
+            )
