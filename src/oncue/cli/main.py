@@ -34,7 +34,19 @@ SECTIONS = {
         "workers",
         "doctor",
     ),
-    "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
+    "Administer": (
+        "keys",
+        "login",
+        "context",
+        "config",
+        "migrate",
+        "db",
+        "outbox",
+        "storage",
+        "archive",
+        "completion",
+        "bench",
+    ),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
 from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreUnavailable
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.plain_text import printable
 from oncue.engines.open import is_file, may_exist, open_engine, pending
 from oncue.engines.port import Engine
@@ -26,6 +26,7 @@ from oncue.settings import Settings
 
 SLOW_WRITE = Duration(SECOND // 4)
 CLOCK_DIFFERENCE = Duration(SECOND)
+LONG_IN_OUTBOX = Duration(MINUTE)
 
 REACH_IT = "Check the setting `engine`, that the database server runs, and that this machine can reach it."
 READ_IT = "Check the setting `engine`, and the file: that it is a database of oncue, and that this user may write it."
@@ -80,6 +81,7 @@ def _checks(engine: Engine, settings: Settings, clock: Clock) -> dict[str, Check
         "server": engine.diagnose,
         "cluster": cluster,
         "dead letters": lambda: _kept(engine, settings),
+        "outbox": lambda: _outbox(engine),
     }
 
 
@@ -107,6 +109,19 @@ async def _kept(engine: Engine, settings: Settings) -> list[Diagnosis]:
         warning("dead letters that go soon", printable(why), remedy)
         for why in await letters_at_risk(engine, settings, await engine.now())
     ]
+
+
+async def _outbox(engine: Engine) -> list[Diagnosis]:
+    """Look for jobs that applications enqueued and that are not created."""
+    if not engine.capabilities.outbox:
+        return []
+    found, now = await engine.outbox.state(), await engine.now()
+    age = Duration(0 if found.oldest is None else max(0, now - found.oldest))
+    seen = f"{found.waiting:,} waiting, the oldest for {age // SECOND:,} s; {found.refused:,} refused"
+    remedy = "Read the reasons with `oncue outbox list`, remove them, then `oncue outbox retry --all`, or discard them."
+    if age >= LONG_IN_OUTBOX or found.refused:
+        return [warning("outbox", seen, remedy)]
+    return [ok("outbox", seen)]
 
 
 async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None:
