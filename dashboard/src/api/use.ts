@@ -1,7 +1,9 @@
 // Hooks for pages: `useGet` for one answer, `usePaged` for a list with page tokens. Both reload when events are missing.
+// Several parts of a page may ask the same: useGet shares the call.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { onResync } from "../live";
 import { call, type ApiError, type Options } from "./client";
+import { shared } from "./sharing";
 import type { AnswerOf, Operation, PathsWith } from "./types";
 
 type Answer<P extends PathsWith<"get">> = AnswerOf<Operation<P, "get">>;
@@ -24,7 +26,7 @@ export function useGet<P extends PathsWith<"get">>(path: P | null, options: Opti
   useEffect(() => {
     if (path === null) return;
     const abort = new AbortController();
-    void call("get", path, { ...options, signal: abort.signal }).then((answer) => {
+    void shared(key!, (signal) => call("get", path, { ...options, signal }), abort.signal).then((answer) => {
       if (abort.signal.aborted) return;
       setState((old) =>
         answer.ok

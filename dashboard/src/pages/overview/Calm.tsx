@@ -1,15 +1,17 @@
 import type { Schemas } from "../../api/types";
-import { useGet } from "../../api/use";
+import { useGet, type Loaded } from "../../api/use";
 import { When } from "../../components/When";
 import { href } from "../../router";
 import { isAdmin } from "../../session";
 import { duration } from "../../time";
 import { worstLag } from "./series";
 
+type Answer = Schemas["SeriesAnswer"];
+const ENDS = ["succeeded", "dead", "cancelled", "expired"];
 
-/** All is well: one line with numbers. */
-export function Calm({ next }: { next: Schemas["UpcomingRun"] | undefined }) {
-  const { ended, since, lag } = useHourNumbers();
+/** All is well: one line with numbers. `recent`: those of the last hour, or of the last day, if the page has them. */
+export function Calm({ next, recent }: { next: Schemas["UpcomingRun"] | undefined; recent: Loaded<Answer> | null }) {
+  const { ended, since, lag } = useHourNumbers(recent);
   return (
     <p class="calm good">
       <span class="glyph" aria-hidden="true">✓</span>
@@ -25,10 +27,10 @@ export function Calm({ next }: { next: Schemas["UpcomingRun"] | undefined }) {
 }
 
 /** What the calm line says: of the last hour, or of the last day, where only hours are kept. */
-function useHourNumbers() {
-  const what = isAdmin.value ? "lag,succeeded,dead,cancelled,expired" : "succeeded,dead,cancelled,expired";
-  const answer = useGet("/v1/stats/series", { query: isAdmin.value ? { what } : { what, step: "1h" } });
-  const series = answer.data?.series;
-  const ended = series ? series.filter((one) => one.what !== "lag").reduce((sum, one) => sum + one.total, 0) : null;
-  return { ended, since: isAdmin.value ? "hour" : "day", lag: series ? worstLag(series, answer.data!.edges.lag ?? []) : null };
+function useHourNumbers(recent: Loaded<Answer> | null) {
+  const what = (isAdmin.value ? ["lag", ...ENDS] : ENDS).join(",");
+  const asked = useGet(recent ? null : "/v1/stats/series", { query: isAdmin.value ? { what } : { what, step: "1h" } });
+  const data = (recent ?? asked).data;
+  const ended = data ? data.series.filter((one) => ENDS.includes(one.what)).reduce((sum, one) => sum + one.total, 0) : null;
+  return { ended, since: isAdmin.value ? "hour" : "day", lag: data ? worstLag(data.series, data.edges.lag ?? []) : null };
 }

@@ -5,6 +5,7 @@ import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
 import { useMarks } from "../../marks";
+import { useThrottled } from "../../refresh";
 import { query } from "../../router";
 import { isAdmin, ownOnly } from "../../session";
 import { now as present } from "../../time";
@@ -17,20 +18,20 @@ import { Problems } from "./Problems";
 import { OWN_WINDOW, WINDOWS, type Window } from "./series";
 
 const TURN = 10_000; // ms: how often numbers are asked for that no event tells
+const AT_MOST_EVERY = 1_000; // ms, while many runs die
 const KEPT_AGES = 400;
 
 export default function Overview() {
   const window = useWindow();
   const now = useTurns();
   const problems = useGet("/v1/problems");
-  useEvents("dead", problems.reload);
   useEvents("queue", problems.reload);
   useEvents("worker", problems.reload);
   const series = useSeries(window, now);
   const hour = useGet("/v1/upcoming/density", { query: { from: iso(floor(now, 60_000)), to: iso(floor(now, 60_000) + 3_600_000), step: "1m" } });
-  const upcoming = useGet("/v1/upcoming", { query: { limit: 200 } });
+  const upcoming = useGet("/v1/upcoming", { query: { limit: 50 } });
   const errors = useGet("/v1/errors", { query: { limit: 100 } });
-  useEvents("dead", errors.reload);
+  useEvents("dead", useThrottled(() => (problems.reload(), errors.reload()), AT_MOST_EVERY));
   const fleet = useFleet();
   const marks = useMarks(floor(now - window.length, window.step));
   useOnTurn(now, () => (problems.reload(), upcoming.reload(), errors.reload())); // groups of errors follow their events a little later
@@ -42,7 +43,7 @@ export default function Overview() {
       {problems.error && !problems.data && <Trouble error={problems.error} onAgain={problems.reload} />}
       {problems.data && (problems.data.problems.length
         ? <Problems problems={problems.data.problems} more={problems.data.more} onDone={problems.reload} />
-        : <Calm next={upcoming.data?.upcoming[0]} />)}
+        : <Calm next={upcoming.data?.upcoming[0]} recent={window === WINDOWS[0] || window === OWN_WINDOW ? series : null} />)}
       <div class="overview-window">{isAdmin.value && <Filters filters={[{ param: "window", label: "Window of the charts", choices: WINDOWS.map((one) => one.name), one: true, fallback: WINDOWS[0]!.name }]} />}</div>
       {series.error && !data && <Trouble error={series.error} onAgain={series.reload} />}
       {data ? <Charts answer={data} window={window} now={now} marks={marks} oldest={fleet.oldest} hasMeasures={isAdmin.value} /> : <div class="charts is-empty" />}
