@@ -191,13 +191,13 @@ class TestWhatIsAsked:
         assert command("jobs", "backfill", J1, "--from", T1, "--to", T2).stdout == f"Created 2 runs: {R1}, {R2}.\n"
         assert server.requests[0].body == {"from": T1, "to": T2}
 
-    def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
+    def test_dead_letters_by_id(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2, "run_ids": [R1, R2]}))
 
         assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
-        said = command("dead", "requeue", "--all", "--task", "t", "--patch", '{"a": null}', "--yes").stdout
+        said = command("dead", "requeue", R1, R2, "--patch", '{"a": null}').stdout
         assert said == f"Requeued 2 dead letters as run {R1}, {R2}.\n"
-        patched = {"filter": {"task": "t"}, "payload_patch": {"a": None}}
+        patched = {"run_ids": [R1, R2], "payload_patch": {"a": None}}
         assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, patched]
 
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:

@@ -64,6 +64,10 @@ def test_a_bulk_is_previewed_started_and_followed(stand_in: StandIn) -> None:
         (("runs", "cancel"), {"action": "cancel", "of": "runs"}),
         (("runs", "retry"), {"action": "retry", "of": "runs"}),
         (("dead", "requeue"), {"action": "requeue", "of": "dead_letters"}),
+        (
+            ("dead", "requeue", "--patch", '{"a": null}'),
+            {"action": "requeue", "of": "dead_letters", "payload_patch": {"a": None}},
+        ),
         (("dead", "discard"), {"action": "discard", "of": "dead_letters"}),
     ],
 )
@@ -124,6 +128,7 @@ WRONG = [
     (("jobs", "cancel", "--all", "--purge"), "leave out --all"),
     (("jobs", "run", "--all", "--wait"), "leave out --all"),
     (("runs", "retry", "--all", "--payload", "{}"), "leave out --all"),
+    (("dead", "requeue", "--all", "--payload", "{}", "-y"), "--payload is for one RUN"),
 ]
 
 

@@ -12,7 +12,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import signals as postgres_signals
-from oncue.engines.postgres.connecting import Dialling
+from oncue.engines.postgres.connecting import Dialling, Place
 from oncue.engines.postgres.store import CONNECTION_RETRY_DELAY, Store
 from oncue.engines.sqlite.signals import SEND_INTERVAL, SqliteSignals
 from oncue.testing.clock import FakeClock
@@ -41,7 +41,8 @@ class Pool:
 
 async def test_a_server_without_connections_is_asked_ten_times_a_second() -> None:
     pool: Any = Pool(refusals=2)
-    store = Store("", Dialling(), (pool, pool, SimpleNamespace()), Duration(SECOND), pool.clock, bounced=False)  # type: ignore[arg-type]
+    pools: Any = (pool, pool, SimpleNamespace())
+    store = Store("", Dialling(), Place(None), pools, Duration(SECOND), pool.clock, bounced=False)
     with capture_logs():
         acquiring = asyncio.create_task(store._acquire(pool))
         await settled()
@@ -58,6 +59,7 @@ class Written:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
+        self.place = Place("public")
         self.at: list[Instant] = []
         self.listened_at: list[Instant] = []
 

@@ -48,7 +48,7 @@ MOST = 10_000  # rows that one command changes
 
 @click.group("outbox", epilog=EXAMPLES)
 def command() -> None:
-    """List, retry and discard jobs that are enqueued but not created yet."""
+    """Work with enqueued jobs that are not created."""
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue outbox list --refused")
@@ -57,7 +57,7 @@ def command() -> None:
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most N items.")
 @AS_JSON
 def list_(refused: bool, limit: int, as_json: bool, **given: Any) -> None:
-    """List jobs that wait in the outbox or were refused, with the reason."""
+    """List jobs that wait or were refused."""
     only = True if refused else None
     found = in_store(lambda engine: engine.outbox.listed(limit, refused=only), given, as_json=as_json)
     shown = [_shown(row) for row in found]
@@ -107,7 +107,7 @@ def retry(job_ids: Sequence[UUID], everything: bool, as_json: bool, **given: Any
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @AS_JSON
 def discard(job_ids: Sequence[UUID], everything: bool, yes: bool, as_json: bool, **given: Any) -> None:
-    """Delete jobs from the outbox; they are never created."""
+    """Delete jobs that are not created yet."""
     _refuse_both(job_ids, everything)
     if not yes:
         confirm("Delete these jobs? They are never created.")
