@@ -2,12 +2,13 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from oncue.clock import SAMPLES, Offset, SystemClock, happens_within
-from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_instant
 from oncue.testing.clock import FakeClock
 
 DAY_ONE = 10**15
@@ -201,3 +202,17 @@ async def test_an_event_is_waited_for_as_long_as_it_may_take(make: type[FakeCloc
 
 async def test_an_event_that_does_not_happen_is_not_waited_for_longer() -> None:
     assert not await happens_within(SystemClock(), asyncio.Event(), Duration(MS))
+
+
+async def test_a_fake_clock_takes_datetimes_timedeltas_and_texts() -> None:
+    clock = FakeClock(datetime(2027, 1, 31, 9, tzinfo=UTC))
+
+    await clock.advance(timedelta(hours=1))
+    await clock.advance("30m")
+    clock.jump("15m")
+
+    assert clock.now() == parse_instant("2027-01-31T10:45:00Z")
+    assert clock.monotonic() == 90 * MINUTE
+    assert FakeClock("2027-01-31T09:00Z").now() == parse_instant("2027-01-31T09:00:00Z")
+    with pytest.raises(ValueError, match="no time zone"):
+        FakeClock(datetime(2027, 1, 31, 9))

@@ -67,6 +67,10 @@ class HookCalls:
             self._active.add(call)
             call.add_done_callback(self._active.discard)
 
+    async def wait(self) -> None:
+        """Wait until all calls have ended."""
+        await asyncio.gather(*self._active)
+
     async def _called(self, hook: Hook, ctx: Context[Any], value: Any) -> None:
         try:
             async with self._clock.timeout(LONGEST):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from oncue.domain.instants import Duration, Instant, parse_instant
+from oncue.testing.times import Span, Time, to_duration, to_instant
 
 SOME_DAY = parse_instant("2030-01-01T00:00:00Z")
 TO_TIME_OUT = 3  # passes of the loop: asyncio notices, cancels, and turns that into a TimeoutError
@@ -27,8 +28,12 @@ class FakeTimer:
 
 
 class FakeClock:
-    def __init__(self, now: Instant = SOME_DAY) -> None:
-        self._now = now
+    """Takes instants as aware datetimes, texts like "2027-01-31T09:00Z", or microseconds; and durations as timedeltas,
+    texts like "10m", or microseconds.
+    """
+
+    def __init__(self, now: Time = SOME_DAY) -> None:
+        self._now = to_instant(now, SOME_DAY)
         self._elapsed = Instant(0)
         self._sleepers: list[tuple[int, int, FakeTimer]] = []
         self._order = itertools.count()
@@ -53,9 +58,9 @@ class FakeClock:
     def call_later(self, length: Duration, call: Callable[[], object]) -> FakeTimer:
         return self._set(length, FakeTimer(call))
 
-    async def advance(self, length: Duration) -> Instant:
+    async def advance(self, length: Span) -> Instant:
         """Let time pass; each waiter for an instant on the way wakes, in order, and runs until it waits again."""
-        until = self._elapsed + length
+        until = self._elapsed + to_duration(length)
         while self._sleepers and self._sleepers[0][0] <= until:
             due, _, timer = heapq.heappop(self._sleepers)
             self._move_to(max(due, self._elapsed))
@@ -67,9 +72,9 @@ class FakeClock:
         await asyncio.sleep(0)
         return self._now
 
-    def jump(self, length: int) -> Instant:
+    def jump(self, length: Span) -> Instant:
         """Step the wall clock, forward or back, while no time passes."""
-        self._now = Instant(self._now + length)
+        self._now = Instant(self._now + to_duration(length))
         return self._now
 
     @asynccontextmanager
