@@ -71,6 +71,10 @@ class Prefetch:
         """Read soon from this instant on, because a run is due then (None: any run may be)."""
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
 
+    def look_afresh(self) -> None:
+        """Read everything that is due at the next look, however short ago the last one was."""
+        self._look_at = self._sweep_at = self._rest_until = LONG_AGO
+
     def leave_alone(self, run_id: RunId) -> None:
         """Ignore a run of a newer oncue that this version cannot read: it is for workers of that version."""
         if not self._left_alone:

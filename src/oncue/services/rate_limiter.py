@@ -31,12 +31,14 @@ class RateLimiter:
         self._numbers = numbers
         self._clock = clock
         self._recall_at = clock.monotonic()
+        self.next_at: Instant | None = None  # the first start that is not assigned yet
         self._offset = 0  # from the monotonic clock to the store's time, the maximum since starts were last recalled
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
         await self._recall(now)
         granted = await self._engine.planning.permit(Instant(now + AHEAD), BATCH, now)
+        self.next_at = granted.next_at
         self._numbers.add(GRANTED, n=granted.runs)
         if granted.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])

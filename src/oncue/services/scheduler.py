@@ -80,11 +80,13 @@ class Scheduler:
         self._refused: dict[JobId, Exception] = {}  # jobs whose plans the store refused
         self._rules = rules
         self._newer: str | None = None
+        self.next_at: Instant | None = None  # the first occurrence that is not planned yet
 
     async def run_once(self) -> Duration:
         await self._defaults.refresh()
         now = self._clock.now()
         planned = await self._plan_all(now)
+        self.next_at = planned.next_at
         self._say_whose_zones(planned.newer_rules)
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])

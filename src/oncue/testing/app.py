@@ -1,0 +1,175 @@
+"""The whole system for a test, with or without an event loop: `with OncueApp([tasks]) as app`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from functools import cached_property
+from threading import Thread
+from typing import Any, TypeVar
+
+import httpx2
+import msgspec
+
+from oncue.client import AsyncClient, AsyncRun, Client, Run
+from oncue.domain.instants import Instant, moment
+from oncue.tasks import Task, Tasks
+from oncue.tasks.lifespan import lifespans
+from oncue.testing.caller import Caller
+from oncue.testing.calls import Calls
+from oncue.testing.clock import SOME_DAY, FakeClock
+from oncue.testing.system import System
+from oncue.testing.times import Span, Time, to_duration, to_instant
+
+T = TypeVar("T")
+URL = "http://oncue.test"
+CREATING = {("POST", "/v1/jobs"), ("POST", "/v1/jobs/batch")}
+BY_KEY = "/v1/jobs/by-key/"
+
+
+class OncueApp(Calls):
+    """The real API, scheduler and worker on a temporary file, in fake time. Nothing runs until `drain` or `travel`.
+
+    Handles of these tasks use it while it is open, in every thread and event loop. Tasks run in the thread and loop
+    that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call.
+    """
+
+    def __init__(self, sets: Iterable[Tasks[Any]], now: Time = SOME_DAY) -> None:
+        super().__init__()
+        self._sets = list(sets)
+        self._clock = FakeClock(now)
+        tasks = Tasks()
+        for one in self._sets:
+            tasks.include(one)
+        self._tasks = tasks
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="oncue testing", daemon=True)
+        self._system = System(self._clock, tasks)
+
+    def __enter__(self) -> OncueApp:
+        self._thread.start()
+        self.inside(self._system.open()).result()
+        for one in self._sets:
+            one.clients.override = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._sets:
+            one.clients.override = None
+        self.inside(self._close()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self) -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self._system.close()
+
+    def inside(self, call: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run this in the loop of the system."""
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
+
+    def answer(self, request: httpx2.Request) -> Future[httpx2.Response]:
+        """Send a request whose body has been read."""
+        self._note(request)
+        return self.inside(self._system.answer(request))
+
+    @property
+    def now(self) -> datetime:
+        """The time in the system, in UTC."""
+        return moment(self._clock.now())
+
+    @cached_property
+    def async_client(self) -> AsyncClient:
+        return AsyncClient(URL, self._system.key, transport=_AsyncTransport(self))
+
+    @cached_property
+    def client(self) -> Client:
+        return Client(URL, self._system.key, transport=_Transport(self))
+
+    @property
+    def sync(self) -> SyncApp:
+        """`drain` and `travel` for tests without an event loop."""
+        return SyncApp(self)
+
+    async def drain(self) -> Sequence[AsyncRun[Any]]:
+        """Run all that is due, also what that enqueues. Returns the runs that have ended, in order."""
+        return await self._travel(self._clock.now())
+
+    async def travel(self, to: Time | None = None, *, by: Span | None = None) -> Sequence[AsyncRun[Any]]:
+        """Move the time to an instant, or by a duration, and run all that is due on the way, each at its instant.
+
+        Returns the runs that have ended, in order. ValueError: the instant is in the past, or there is none.
+        """
+        now = self._clock.now()
+        if (to is None) == (by is None):
+            raise ValueError("pass either the instant, travel(to=…), or the duration, travel(by=…)")
+        until = to_instant(to, now) if to is not None else Instant(now + to_duration(by or 0))
+        if until < now:
+            raise ValueError(f"cannot travel back: it is {self.now:%Y-%m-%dT%H:%M:%SZ} already")
+        return await self._travel(until)
+
+    async def _travel(self, until: Instant) -> Sequence[AsyncRun[Any]]:
+        async with lifespans(self._tasks):
+            ended = await asyncio.wrap_future(self.inside(self._system.travel(until, Caller())))
+        return [await self.async_client.runs.get(run_id) for run_id in ended]
+
+    def assert_ran(self, task: Task[..., Any] | str, *, times: int | None = None, status: str = "succeeded") -> None:
+        """AssertionError: no run of this task has ended so, or not exactly `times` runs have."""
+        name = task if isinstance(task, str) else task.name
+        ended = [run for run in self.client.runs.list() if run.final]
+        found = [run for run in ended if (run.task, run.status) == (name, status)]
+        if (len(found) != times) if times is not None else not found:
+            many = "at least one run" if times is None else f"{times} runs"
+            told = "".join(f"\n  {run.task} {run.status} {run.scheduled_for}" for run in ended) or " none"
+            raise AssertionError(f"expected {many} of {name!r} with status {status}, found {len(found)}. Runs:{told}")
+
+    def _note(self, request: httpx2.Request) -> None:
+        path = request.url.path
+        if (request.method, path) in CREATING:
+            body = msgspec.json.decode(request.content)
+            for fields in body.get("jobs", [body]):
+                self.note(fields)
+        elif request.method == "PUT" and path.startswith(BY_KEY):
+            self.note({**msgspec.json.decode(request.content), "key": path.removeprefix(BY_KEY)})
+
+
+class SyncApp:
+    """`drain` and `travel` for tests without an event loop. Tasks run in the thread of the test."""
+
+    def __init__(self, app: OncueApp) -> None:
+        self._app = app
+
+    def drain(self) -> Sequence[Run[Any]]:
+        """Run all that is due, also what that enqueues. Returns the runs that have ended, in order."""
+        return self._seen(asyncio.run(self._app.drain()))
+
+    def travel(self, to: Time | None = None, *, by: Span | None = None) -> Sequence[Run[Any]]:
+        """Move the time, and run all that is due on the way. Returns the runs that have ended, in order."""
+        return self._seen(asyncio.run(self._app.travel(to, by=by)))
+
+    def _seen(self, runs: Sequence[AsyncRun[Any]]) -> Sequence[Run[Any]]:
+        return [self._app.client.runs.get(run.run_id) for run in runs]
+
+
+class _Transport(httpx2.BaseTransport):
+    def __init__(self, app: OncueApp) -> None:
+        self._app = app
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        return self._app.answer(request).result()
+
+
+class _AsyncTransport(httpx2.AsyncBaseTransport):
+    def __init__(self, app: OncueApp) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()
+        return await asyncio.wrap_future(self._app.answer(request))

@@ -1,0 +1,88 @@
+"""What the code under test has enqueued, and assertions about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from oncue.tasks import Task
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    """One call of a task's handle: its payload, and the other fields of its job, in JSON values."""
+
+    task: str
+    payload: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+
+    def matches(self, payload: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+        """Whether it has these values; objects may have more fields than asked for."""
+        return _has(self.payload, payload) and _has(self.options, options)
+
+    def __str__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"{self.task}({self.payload!r}{options})"
+
+
+class Calls:
+    """The calls so far, in order. `payload` and `options` are matched as a subset."""
+
+    def __init__(self) -> None:
+        self._calls: list[Enqueued] = []
+
+    def note(self, fields: Mapping[str, Any]) -> None:
+        """Note the fields of a job that was created."""
+        rest = {name: value for name, value in fields.items() if name not in ("task", "payload")}
+        self._calls.append(Enqueued(str(fields.get("task")), dict(fields.get("payload") or {}), rest))
+
+    def enqueued(self, task: Task[..., Any] | str | None = None) -> list[Enqueued]:
+        """Return the calls of this task, or all calls."""
+        return [call for call in self._calls if task is None or call.task == _name(task)]
+
+    def assert_enqueued(
+        self,
+        task: Task[..., Any] | str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        times: int | None = None,
+        **options: Any,
+    ) -> None:
+        """AssertionError: no call of the task has these values, or not exactly `times` calls have them.
+
+        `fake.assert_enqueued(welcome, {"user": 7}, queue="mail", times=1)`
+        """
+        found = self._matching(task, payload or {}, options)
+        if (len(found) != times) if times is not None else not found:
+            asked = Enqueued(_name(task), dict(payload or {}), options)
+            many = "at least once" if times is None else f"{times} times"
+            raise AssertionError(f"expected {asked} to be enqueued {many}, found {len(found)}.\n{self._told()}")
+
+    def assert_not_enqueued(
+        self, task: Task[..., Any] | str | None = None, payload: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        """AssertionError: a call of the task has these values; without a task, there is a call at all."""
+        if found := self._matching(task, payload or {}, options):
+            raise AssertionError(f"expected that this is not enqueued: {found[0]}\n{self._told()}")
+
+    def _matching(
+        self, task: Task[..., Any] | str | None, payload: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> list[Enqueued]:
+        asked = msgspec.to_builtins(dict(payload)), msgspec.to_builtins(options)
+        return [call for call in self.enqueued(task) if call.matches(*asked)]
+
+    def _told(self) -> str:
+        if not self._calls:
+            return "Nothing was enqueued."
+        return "\n".join(["Enqueued:", *(f"  {call}" for call in self._calls)])
+
+
+def _name(task: Task[..., Any] | str) -> str:
+    return task if isinstance(task, str) else task.name
+
+
+def _has(value: Any, asked: Any) -> bool:
+    if isinstance(value, dict) and isinstance(asked, Mapping):
+        return all(name in value and _has(value[name], part) for name, part in asked.items())
+    return bool(value == asked)
