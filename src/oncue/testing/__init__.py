@@ -6,16 +6,31 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # importing `typing` would take longer than all else here
 if TYPE_CHECKING:
+    from oncue.testing.app import OncueApp
     from oncue.testing.clock import FakeClock
+    from oncue.testing.fake import OncueFake, OncueInline
     from oncue.testing.fake_context import FakeContext
     from oncue.testing.single_run import FinishedRun, arun, fake_state, run
 
-__all__ = ["FakeClock", "FakeContext", "FinishedRun", "arun", "fake_state", "run"]
+__all__ = [
+    "FakeClock",
+    "FakeContext",
+    "FinishedRun",
+    "OncueApp",
+    "OncueFake",
+    "OncueInline",
+    "arun",
+    "fake_state",
+    "run",
+]
 
 _WHERE = {
     "FakeClock": "oncue.testing.clock",
     "FakeContext": "oncue.testing.fake_context",
     "FinishedRun": "oncue.testing.single_run",
+    "OncueApp": "oncue.testing.app",
+    "OncueFake": "oncue.testing.fake",
+    "OncueInline": "oncue.testing.fake",
     "arun": "oncue.testing.single_run",
     "fake_state": "oncue.testing.single_run",
     "run": "oncue.testing.single_run",

@@ -6,27 +6,23 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from functools import cached_property
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx2
-import msgspec
 
 from oncue.client import AsyncClient, AsyncRun, Client, Run
 from oncue.domain.instants import Instant, moment
-from oncue.tasks import Task, Tasks
+from oncue.tasks import Task
 from oncue.tasks.lifespan import lifespans
 from oncue.testing.caller import Caller
 from oncue.testing.calls import Calls
 from oncue.testing.clock import SOME_DAY, FakeClock
 from oncue.testing.system import System
 from oncue.testing.times import Span, Time, to_duration, to_instant
+from oncue.testing.transport import URL, AsyncTransport, Transport
 
 T = TypeVar("T")
-URL = "http://oncue.test"
-CREATING = {("POST", "/v1/jobs"), ("POST", "/v1/jobs/batch")}
-BY_KEY = "/v1/jobs/by-key/"
 
 
 class OncueApp(Calls):
@@ -36,28 +32,23 @@ class OncueApp(Calls):
     that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call.
     """
 
-    def __init__(self, sets: Iterable[Tasks[Any]], now: Time = SOME_DAY) -> None:
-        super().__init__()
-        self._sets = list(sets)
+    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY) -> None:
+        super().__init__(tasks)
         self._clock = FakeClock(now)
-        tasks = Tasks()
-        for one in self._sets:
-            tasks.include(one)
-        self._tasks = tasks
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="oncue testing", daemon=True)
-        self._system = System(self._clock, tasks)
+        self._system = System(self._clock, self.tasks)
 
-    def __enter__(self) -> OncueApp:
+    def __enter__(self) -> Self:
         self._thread.start()
         self.inside(self._system.open()).result()
-        for one in self._sets:
-            one.clients.override = self
-        return self
+        key = self._system.key
+        self.client = Client(URL, key, transport=Transport(self.answered))
+        self.async_client = AsyncClient(URL, key, transport=AsyncTransport(self.answer))
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        for one in self._sets:
-            one.clients.override = None
+        super().__exit__()
         self.inside(self._close()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -74,23 +65,20 @@ class OncueApp(Calls):
         """Run this in the loop of the system."""
         return asyncio.run_coroutine_threadsafe(call, self._loop)
 
-    def answer(self, request: httpx2.Request) -> Future[httpx2.Response]:
-        """Send a request whose body has been read."""
-        self._note(request)
-        return self.inside(self._system.answer(request))
+    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request of any event loop."""
+        self.note(request)
+        return await asyncio.wrap_future(self.inside(self._system.answer(request)))
+
+    def answered(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request of any thread."""
+        self.note(request)
+        return self.inside(self._system.answer(request)).result()
 
     @property
     def now(self) -> datetime:
         """The time in the system, in UTC."""
         return moment(self._clock.now())
-
-    @cached_property
-    def async_client(self) -> AsyncClient:
-        return AsyncClient(URL, self._system.key, transport=_AsyncTransport(self))
-
-    @cached_property
-    def client(self) -> Client:
-        return Client(URL, self._system.key, transport=_Transport(self))
 
     @property
     def sync(self) -> SyncApp:
@@ -115,7 +103,7 @@ class OncueApp(Calls):
         return await self._travel(until)
 
     async def _travel(self, until: Instant) -> Sequence[AsyncRun[Any]]:
-        async with lifespans(self._tasks):
+        async with lifespans(self.tasks):
             ended = await asyncio.wrap_future(self.inside(self._system.travel(until, Caller())))
         return [await self.async_client.runs.get(run_id) for run_id in ended]
 
@@ -128,15 +116,6 @@ class OncueApp(Calls):
             many = "at least one run" if times is None else f"{times} runs"
             told = "".join(f"\n  {run.task} {run.status} {run.scheduled_for}" for run in ended) or " none"
             raise AssertionError(f"expected {many} of {name!r} with status {status}, found {len(found)}. Runs:{told}")
-
-    def _note(self, request: httpx2.Request) -> None:
-        path = request.url.path
-        if (request.method, path) in CREATING:
-            body = msgspec.json.decode(request.content)
-            for fields in body.get("jobs", [body]):
-                self.note(fields)
-        elif request.method == "PUT" and path.startswith(BY_KEY):
-            self.note({**msgspec.json.decode(request.content), "key": path.removeprefix(BY_KEY)})
 
 
 class SyncApp:
@@ -155,21 +134,3 @@ class SyncApp:
 
     def _seen(self, runs: Sequence[AsyncRun[Any]]) -> Sequence[Run[Any]]:
         return [self._app.client.runs.get(run.run_id) for run in runs]
-
-
-class _Transport(httpx2.BaseTransport):
-    def __init__(self, app: OncueApp) -> None:
-        self._app = app
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.read()
-        return self._app.answer(request).result()
-
-
-class _AsyncTransport(httpx2.AsyncBaseTransport):
-    def __init__(self, app: OncueApp) -> None:
-        self._app = app
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        await request.aread()
-        return await asyncio.wrap_future(self._app.answer(request))

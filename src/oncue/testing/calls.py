@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
+import httpx2
 import msgspec
 
-from oncue.tasks import Task
+from oncue.client import AsyncClient, Client
+from oncue.tasks import Task, Tasks
+
+CREATING = {("POST", "/v1/jobs"), ("POST", "/v1/jobs/batch")}
+BY_KEY = "/v1/jobs/by-key/"
 
 
 class Enqueued(msgspec.Struct, frozen=True):
-    """One call of a task's handle: its payload, and the other fields of its job, in JSON values."""
+    """One call of a task's handle: its payload, and the other fields of its job, with the task's defaults."""
 
     task: str
     payload: dict[str, Any] = {}
@@ -27,15 +32,45 @@ class Enqueued(msgspec.Struct, frozen=True):
 
 
 class Calls:
-    """The calls so far, in order. `payload` and `options` are matched as a subset."""
+    """Takes the calls of the handles of these tasks during a block of `with`, and notes what they enqueue.
 
-    def __init__(self) -> None:
+    `payload` and `options` of assertions are matched as a subset.
+    """
+
+    client: Client
+    async_client: AsyncClient
+
+    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]]) -> None:
+        self.tasks = Tasks()
+        for one in tasks:
+            self.tasks.include(one)
         self._calls: list[Enqueued] = []
 
-    def note(self, fields: Mapping[str, Any]) -> None:
-        """Note the fields of a job that was created."""
+    def __enter__(self) -> Self:
+        for task in self.tasks:
+            task.clients.override = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in self.tasks:
+            task.clients.override = None
+
+    def note(self, request: httpx2.Request) -> list[dict[str, Any]]:
+        """Note what a request enqueues, and return the fields of the jobs."""
+        path, found = request.url.path, list[dict[str, Any]]()
+        if (request.method, path) in CREATING:
+            body = msgspec.json.decode(request.content)
+            found = body.get("jobs", [body])
+        elif request.method == "PUT" and path.startswith(BY_KEY):
+            found = [{**msgspec.json.decode(request.content), "key": path.removeprefix(BY_KEY)}]
+        self._calls += map(self._noted, found)
+        return found
+
+    def _noted(self, fields: Mapping[str, Any]) -> Enqueued:
+        task = self.tasks.get(fields["task"])
         rest = {name: value for name, value in fields.items() if name not in ("task", "payload")}
-        self._calls.append(Enqueued(str(fields.get("task")), dict(fields.get("payload") or {}), rest))
+        options = rest if task is None else {**task.defaults, **rest}
+        return Enqueued(fields["task"], dict(fields.get("payload") or {}), options)
 
     def enqueued(self, task: Task[..., Any] | str | None = None) -> list[Enqueued]:
         """Return the calls of this task, or all calls."""

@@ -31,7 +31,7 @@ class HereExecutor:
         current.set(work.reports)
         try:
             arguments = arguments_of(work.task, work.payload)
-            with _outside_of_the_loop():
+            with outside_of_the_loop():
                 return encoded(not_awaitable(work.task.call(work.context, arguments)), LARGEST_RESULT)
         except KeyboardInterrupt:
             raise
@@ -62,6 +62,9 @@ class RecordedWork(Work, frozen=True):
 @contextmanager
 def recorded_output() -> Iterator[None]:
     """Note what runs print and log during the block. It also goes where it always went, as to pytest."""
+    if isinstance(sys.stdout, _Tee):
+        yield  # within another run
+        return
     handler, real = _Handler(), sys.stdout
     logging.getLogger().addHandler(handler)
     sys.stdout = cast(TextIO, _Tee(real))
@@ -73,7 +76,8 @@ def recorded_output() -> Iterator[None]:
 
 
 @contextmanager
-def _outside_of_the_loop() -> Iterator[None]:
+def outside_of_the_loop() -> Iterator[None]:
+    """Let the block start an event loop although one is running, as it could in another thread."""
     loop = asyncio.events._get_running_loop()
     asyncio.events._set_running_loop(None)
     try:

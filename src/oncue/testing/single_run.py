@@ -80,8 +80,12 @@ def run(task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FinishedRun[R
 
 async def arun(task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FinishedRun[R]:
     """`run` for async tests."""
-    fields = task.job(args, kwargs)
-    async with lifespans([task]):
+    return await finished(task, task.job(args, kwargs))
+
+
+async def finished(task: Task[..., R], fields: dict[str, Any]) -> FinishedRun[R]:
+    """Run the job with these fields once, to its end."""
+    async with lifespans([task] if task.state is None else []):  # else it is entered around this call
         with recorded_output():
             return await _SingleRun(task, fields).to_its_end()
 
