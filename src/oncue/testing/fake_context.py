@@ -11,6 +11,7 @@ import msgspec
 
 from oncue.clock import SystemClock
 from oncue.context import LARGEST_CHECKPOINT, Context, Done, RunInfo, S_co, checked_progress
+from oncue.domain.errors import OncueError
 from oncue.domain.plain_json import encoded
 from oncue.testing.times import Time, to_instant
 
@@ -42,6 +43,9 @@ class Recorded:
     def save(self, stored: bytes) -> Awaitable[None]:
         self.saved.append(msgspec.json.decode(stored))
         return Done()
+
+    def submit(self, asked: bytes) -> Awaitable[tuple[UUID, ...]]:
+        raise OncueError("the task enqueues, and the test has no server; use the fixture oncue_fake or oncue_inline")
 
 
 class RecordingLog(logging.LoggerAdapter[logging.Logger]):

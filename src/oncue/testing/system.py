@@ -98,6 +98,7 @@ class System:
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request whose body has been read."""
         asked = httpx2.Request(request.method, request.url, headers=request.headers, content=request.content)
+        asked.headers.pop("Accept-Encoding", None)  # what is read here is not sent anywhere
         answered = await self._api.handle_async_request(asked)
         return httpx2.Response(answered.status_code, headers=answered.headers, content=await answered.aread())
 
