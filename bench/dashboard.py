@@ -2,12 +2,16 @@
 
     python -m bench.dashboard --keep /tmp/filled                # PostgreSQL: 5,000,000 jobs, 10,000,000 ended runs
     python -m bench.dashboard --jobs 20000 --ended 50000 --rounds 1
+    python -m bench.dashboard --jobs 20000 --ended 50000 --minutes 60     # instead: what an open tab gathers
 
 The store is that of bench/calls.py. Each page is opened afresh, by an administrator, in Debian's chromium: it is ready
 when all that it asks for has been answered and drawn. The first load is every byte that came over the wire until then.
 A change is seen when a job that was just created by the API appears in the list. Then events of runs come as quickly as
 `--changes` a second, from a stand-in for the stream within the page: how many frames are drawn, how long the longest
 task takes, and how much memory is in use at the beginning and at the end.
+
+With `--minutes` nothing but this: the Overview and the list of runs are left open for so long, with 50 changes a second
+and the pulse, and every minute what they hold is written down: memory after garbage was collected, nodes, listeners.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from uuid import uuid4
 from bench.calls import filled
 from bench.creating import serving
 from bench.filled_store import Sampled
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, Request, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
@@ -37,10 +41,11 @@ QUIET = 0.25  # seconds without an open request: what a page asks for next, it a
 PATIENCE = 30.0  # seconds
 READY, VISIBLE = 1.0, 1.0  # goals, in seconds
 STREAM = "/v1/events"
+OPEN_CHANGES = 50  # a second, on pages that are left open
 
 # Stands in for EventSource: sends as many events a second as it is told, of 500 runs, in twenty portions.
 FLOOD = """
-globalThis.flood = { perSecond: 0, sent: 0 };
+globalThis.flood = { perSecond: 0, sent: 0, pulse: false };
 globalThis.EventSource = class extends EventTarget {
   constructor() {
     super();
@@ -50,6 +55,7 @@ globalThis.EventSource = class extends EventTarget {
       for (let n = 0; n < flood.perSecond / 20; n++)
         this.dispatchEvent(new MessageEvent("run", { data: run(flood.sent++) }));
     }, 50);
+    setInterval(() => flood.pulse && this.dispatchEvent(new MessageEvent("pulse", { data: pulse() })), 1_000);
   }
   close() {}
 };
@@ -62,6 +68,11 @@ const run = (n) => JSON.stringify({
   start_time: new Date().toISOString(), end_time: null, duration_ms: null, modified_time: new Date().toISOString(),
   attempt_number: 1, executor_id: null, executor_name: null, error_type: null, error_message: null, lag_ms: 3,
   progress: null, large: {}, degraded: [], attempts: [],
+});
+const pulse = () => JSON.stringify({
+  at: new Date().toISOString(), started_per_second: 40 + Math.random() * 20, succeeded_per_second: 45,
+  failed_per_second: 1, dead_per_second: 0, lag_p50_ms: 2, lag_p99_ms: 9, running: flood.sent % 40,
+  due: flood.sent % 7, more: false, dead_letters: 0,
 });
 globalThis.frames_drawn = 0;
 globalThis.longest = 0;
@@ -187,32 +198,66 @@ def time_changes(context: BrowserContext, address: str, key: str, rounds: int) -
     return {"median_s": statistics.median(took), "slowest_s": max(took)}
 
 
-def flooded(context: BrowserContext, address: str, path: str, changes: int, seconds: int) -> Row:
+@contextmanager
+def tab(context: BrowserContext, url: str, changes: int) -> Iterator[tuple[Page, CDPSession]]:
+    """A page on which so many changes a second come in, and how to ask what it holds."""
     page = context.new_page()
     page.add_init_script(FLOOD)
     traffic = Traffic(page)
-    page.goto(address + path, wait_until="commit")
+    page.goto(url, wait_until="commit")
     traffic.settled(page)
-    session = context.new_cdp_session(page)
     page.evaluate(f"flood.perSecond = {changes}")
     page.wait_for_timeout(2_000)  # what is built once is built
-    before = _heap(session)
+    yield page, context.new_cdp_session(page)
+    page.close()
+
+
+def flooded(context: BrowserContext, address: str, path: str, changes: int, seconds: int) -> Row:
+    with tab(context, address + path, changes) as (page, session):
+        return _flooded(page, session, seconds)
+
+
+def _flooded(page: Page, session: CDPSession, seconds: int) -> Row:
+    before = held(session)["megabytes"]
     page.evaluate("frames_drawn = longest = 0")
     sent = page.evaluate("flood.sent")
     page.wait_for_timeout(seconds * 1_000)
     frames, longest, now = page.evaluate("[frames_drawn, longest, flood.sent]")
     found = {"changes_per_s": (now - sent) / seconds, "frames_per_s": frames / seconds, "longest_task_ms": longest}
-    found |= {"megabytes_before": before, "megabytes_after": _heap(session)}
-    page.close()
-    return found
+    return found | {"megabytes_before": before, "megabytes_after": held(session)["megabytes"]}
 
 
-def _heap(session: Any) -> float:
+def held(session: CDPSession) -> dict[str, float]:
+    """What a page holds, without garbage."""
     session.send("HeapProfiler.enable")
     session.send("HeapProfiler.collectGarbage")
     session.send("Performance.enable")
-    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return float(metrics["JSHeapUsedSize"]) / 1e6
+    metrics = {one["name"]: float(one["value"]) for one in session.send("Performance.getMetrics")["metrics"]}
+    return {
+        "megabytes": metrics["JSHeapUsedSize"] / 1e6,
+        "nodes": metrics["Nodes"],
+        "listeners": metrics["JSEventListeners"],
+    }
+
+
+def leave_open(address: str, key: str, minutes: int) -> None:
+    """Print what two pages hold, every minute, as it is known: an hour is long."""
+    with sync_playwright() as playwright, ExitStack() as stack:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        stack.callback(browser.close)
+        tabs = {}
+        for name, path in (("overview", "/"), ("runs", "/runs")):  # in browsers of their own: tabs share a stream
+            context = stack.enter_context(signed_in(browser, address, key))
+            tabs[name] = stack.enter_context(tab(context, address + path, OPEN_CHANGES))
+            tabs[name][0].evaluate("flood.pulse = true")
+        print("minute  page         MB    nodes  listeners")
+        for minute in range(minutes + 1):
+            for name, (page, session) in tabs.items():
+                if minute:
+                    page.wait_for_timeout(60_000 / len(tabs))
+                found = held(session)
+                figures = f"{found['megabytes']:6.2f} {found['nodes']:8.0f} {found['listeners']:10.0f}"
+                print(f"{minute:6} {name:9} {figures}", flush=True)
 
 
 def measure(address: str, key: str, sampled: Sampled, options: argparse.Namespace) -> dict[str, Any]:
@@ -251,13 +296,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--changes", type=int, default=2_000, help="a second")
     parser.add_argument("--seconds", type=int, default=20, help="of changes")
+    parser.add_argument("--minutes", type=int, default=0, help="that two pages are left open, and nothing else")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with ExitStack() as stack:
         url, sampled = stack.enter_context(filled(options.engine, options, lambda *_: None))
         data = stack.enter_context(TemporaryDirectory())
         served = stack.enter_context(serving(url, data, 1))
-        found = measure(served.addresses[0], sampled.keys["admin"], sampled, options)
+        address, key = served.addresses[0], sampled.keys["admin"]
+        if options.minutes:
+            leave_open(address, key, options.minutes)
+            return
+        found = measure(address, key, sampled, options)
     show(found)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
