@@ -315,10 +315,8 @@ async def test_what_daylight_saving_drops_is_listed_although_its_job_runs_only_l
     assert (one["job_id"], one["count"], one["timezone"]) == (dropped["job_id"], 1, "Europe/Berlin")
     assert (one["at"], found["more"]) == ("2030-03-31T01:00:00.000Z", False)
     assert one["note"].startswith("02:30 does not exist on 2030-03-31")
-    assert [one["job_name"] for one in (await desk.get("/upcoming/skipped", "root"))["skipped"]] == [
-        "dropped",
-        "theirs",
-    ]
+    of_all = await desk.get("/upcoming/skipped", "root")
+    assert {one["job_name"] for one in of_all["skipped"]} == {"dropped", "theirs"}
     for query in (
         "to=2030-03-31T01:00:00Z",
         "from=2030-03-31T01:00:01Z",
