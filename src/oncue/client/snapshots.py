@@ -22,9 +22,6 @@ from oncue.shapes.runs import Run as RunData
 from oncue.shapes.runs import WholeRun
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from oncue.client.async_client import AsyncClient  # noqa: F401 - a base class names it
     from oncue.client.client import Client  # noqa: F401
 
