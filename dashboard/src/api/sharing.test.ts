@@ -21,3 +21,13 @@ test("a call is given up when the last who asked gives up", () => {
   readers[1]!.abort();
   assert.equal(signal!.aborted, true);
 });
+
+test("who asks right after the last one gave up asks anew", async () => {
+  const ask = (signal: AbortSignal): Promise<string> => Promise.resolve().then(() => (signal.aborted ? "given up" : "answered"));
+  const first = new AbortController();
+  const given = shared("again", ask, first.signal);
+  first.abort();
+
+  assert.equal(await shared("again", ask, new AbortController().signal), "answered");
+  assert.equal(await given, "given up");
+});

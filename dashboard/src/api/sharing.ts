@@ -7,14 +7,20 @@ const asked = new Map<string, Shared<unknown>>();
 export function shared<T>(key: string, ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   const one = (asked.get(key) as Shared<T> | undefined) ?? begun(key, ask);
   one.readers++;
-  signal.addEventListener("abort", () => --one.readers || one.abort.abort());
+  signal.addEventListener("abort", () => --one.readers || giveUp(key, one));
   return one.answer;
+}
+
+/** Nobody joins a call that was given up, not even in the same moment. */
+function giveUp(key: string, one: Shared<unknown>): void {
+  if (asked.get(key) === one) asked.delete(key);
+  one.abort.abort();
 }
 
 function begun<T>(key: string, ask: (signal: AbortSignal) => Promise<T>): Shared<T> {
   const abort = new AbortController();
   const one = { answer: ask(abort.signal), readers: 0, abort };
   asked.set(key, one);
-  setTimeout(() => asked.delete(key)); // who asks later may mean what has changed since
+  setTimeout(() => asked.get(key) === one && asked.delete(key)); // who asks later may mean what has changed since
   return one;
 }
