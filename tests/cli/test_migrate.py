@@ -112,11 +112,11 @@ def test_of_several_at_once_one_does_it(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "command"),
     [
-        *(("sqlite", command) for command in ("migrate", "up", "api", "scheduler", "worker")),
-        pytest.param("postgres", "up", marks=pytest.mark.postgres),
+        *(("sqlite", command) for command in ("migrate", "up")),
+        *(pytest.param("sqlite", command, marks=pytest.mark.long) for command in ("api", "scheduler", "worker")),
         *(
             pytest.param("postgres", command, marks=[pytest.mark.postgres, pytest.mark.again])
-            for command in ("migrate", "api", "scheduler", "worker")
+            for command in ("up", "api", "scheduler", "worker")
         ),
     ],
     indirect=["url"],

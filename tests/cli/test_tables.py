@@ -224,7 +224,7 @@ class TestOnATerminal:
         finally:
             del os.environ["FORCE_COLOR"]
 
-    @pytest.mark.parametrize("columns", [80, 120, 200])
+    @pytest.mark.parametrize("columns", [80, 200])
     def test_its_width_is_asked_for(self, stand_in: StandIn, columns: int) -> None:
         stand_in(lambda _: (200, {"jobs": [msgspec.to_builtins(JOB)], "next_page_token": None}))
 

@@ -64,12 +64,12 @@ def test_years_are_named() -> None:
 def test_what_differs_is_described_differently() -> None:
     """A description that leaves something out, or says more than is true, would soon serve two expressions."""
     chance, known = random.Random(7), dict[str, Cron]()
-    for _ in range(6_000):
+    for _ in range(3_000):
         cron = random_cron(chance)
         other = known.setdefault(describe(cron), cron)
         if _meaning(cron) != _meaning(other):
             pytest.fail(f"{describe(cron)!r} is said of {cron} and of {other}")
-    assert len(known) > 3_000
+    assert len(known) > 1_500
 
 
 def random_cron(chance: random.Random) -> Cron:

@@ -96,7 +96,7 @@ def agrees_with_a_walk_through_the_minutes(zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "zone", [*ODD_ZONES[:8], *(pytest.param(zone, marks=pytest.mark.long) for zone in ODD_ZONES[8:])]
+    "zone", [*ODD_ZONES[:5], *(pytest.param(zone, marks=pytest.mark.long) for zone in ODD_ZONES[5:])]
 )
 def test_agrees_with_a_walk_through_the_seconds(zone: str) -> None:
     chance = random.Random(zone)
@@ -110,7 +110,7 @@ def test_agrees_with_a_walk_through_the_seconds(zone: str) -> None:
             assert_agrees(text, zone, steps, gap, fold, chance)
 
 
-@pytest.mark.parametrize("zones", [ODD_ZONES[::2], pytest.param(ODD_ZONES[1::2], marks=pytest.mark.long)])
+@pytest.mark.parametrize("zones", [ODD_ZONES[::4], pytest.param(ODD_ZONES, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("text", "start", "end"),
     [("17 2 * * *", 2010, 2032), ("0 0 * * *", 1978, 1996), ("0 3 L * *", 1972, 2037), ("0 0 29 2 *", 1972, 2037)],

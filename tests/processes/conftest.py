@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.processes.fleet import Fleet
+from tests.processes.fleet import Fleet, only_in_the_long_version
 
 from oncue.testing.postgres import PrivatePostgres
 
@@ -31,9 +31,14 @@ def crashable_postgres(postgres_server: PrivatePostgres) -> Iterator[PrivatePost
         yield server
 
 
-@pytest.fixture(params=["fleet", "postgres_fleet"], ids=["sqlite", "postgres"])
+@pytest.fixture(
+    params=[
+        pytest.param("fleet", marks=only_in_the_long_version, id="sqlite"),
+        pytest.param("postgres_fleet", id="postgres"),
+    ]
+)
 def any_fleet(request: pytest.FixtureRequest) -> Fleet:
-    """On each engine in turn: for stories in which the store has a part. Others are told once."""
+    """On each engine: for stories in which the store has a part. Every day on PostgreSQL: most others are on SQLite."""
     fleet: Fleet = request.getfixturevalue(request.param)
     return fleet
 

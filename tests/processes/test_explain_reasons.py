@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 from tests.processes.conftest import closing
-from tests.processes.fleet import Fleet, Json, Member, moment, read_proc, rfc3339, until
+from tests.processes.fleet import Fleet, Json, Member, moment, only_in_the_long_version, read_proc, rfc3339, until
 
 from oncue.clock import SystemClock
 from oncue.domain.change import JobChange, pause, resume
@@ -39,7 +39,9 @@ def postgres_database(postgres_server: PrivatePostgres) -> Iterator[str]:
 
 ENGINES = [  # all reasons of one engine in one process of xdist: they share a fleet
     pytest.param("sqlite", marks=pytest.mark.xdist_group("reasons-sqlite")),
-    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("reasons-postgres")]),
+    pytest.param(
+        "postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("reasons-postgres"), only_in_the_long_version]
+    ),
 ]
 
 

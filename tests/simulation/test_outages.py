@@ -35,7 +35,9 @@ async def test_after_an_hours_outage_everything_has_one_fate_and_no_pass_is_long
 # ---------------------------------------------------------------------------------------------------------- old ways
 
 
-@pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE, Overlap.REPLACE])
+@pytest.mark.parametrize(
+    "policy", [Overlap.SKIP, *(pytest.param(one, marks=pytest.mark.long) for one in (Overlap.QUEUE, Overlap.REPLACE))]
+)
 async def test_that_a_run_which_has_not_begun_is_in_nobodys_way_is_seen(
     monkeypatch: pytest.MonkeyPatch, policy: Overlap
 ) -> None:
