@@ -44,6 +44,7 @@ from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers
 from oncue.parts import (
     Stopping,
+    apply_declared,
     membership,
     opened,
     reaping,
@@ -107,9 +108,11 @@ async def up(settings: Settings, ready: Ready) -> int:
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
+                    schedules = await apply_declared(engine, clock, settings, supervisor.declared, exposed.numbers)
                     collecting.settle()
                     complete.set()
-                    ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
+                    base = started(engine, settings, at)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), key)
                     systemd.ready(clock)
                     await log_problems(engine, settings, SystemClock())
                 await working
@@ -161,7 +164,8 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     return 0
 
 
-async def worker(settings: Settings, ready: Ready) -> int:
+async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> int:
+    """Supervise a worker process. `apply`: also apply the schedules that its code declares."""
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
     exposed = exposing(settings, clock, Roles.WORKER)
     with take_metrics_address(settings) as metrics_listener:
@@ -178,7 +182,10 @@ async def worker(settings: Settings, ready: Ready) -> int:
             async with supervising(supervisor, stopping, of_worker) as working:
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
-                    ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
+                    sets = supervisor.declared if apply else ()
+                    schedules = await apply_declared(engine, clock, of_worker, sets, exposed.numbers)
+                    base = started(engine, settings)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), None)
                     systemd.ready(clock)
                 await working
     return ended(supervisor)

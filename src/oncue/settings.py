@@ -81,6 +81,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         WORKER,
         metavar="FILE.py|MODULE[:ATTR]",
     )
+    schedule_owner: str = setting(
+        "admin", "The user who owns the jobs of schedules that code declares.", WORKER, metavar="USER"
+    )
+    build: int = setting(
+        0,
+        "The number of this build, which only rises; 0: when the newest file of the tasks was written.",
+        WORKER,
+        least=0,
+        most=2**53 - 1,
+        metavar="N",
+    )
     worker_name: str = setting(
         "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
     )

@@ -226,7 +226,7 @@ async def test_a_newer_declaration_that_comes_in_between_wins(desk: Desk, monkey
     async def quicker(*_: Any) -> None:
         await declaring.put_stamp(desk.store.uid, "shop", SetStamp(9, b""), desk.store.now)
 
-    monkeypatch.setattr("oncue.api.apply._refuse_what_engines_would", quicker)
+    monkeypatch.setattr("oncue.intake.apply_planning._refuse_what_engines_would", quicker)
     answer = await desk.call("POST", "/v1/jobs/apply", {"set": "shop", "jobs": [A], "stamp": 5})
 
     assert (answer.status_code, await desk.jobs()) == (409, ())
