@@ -13,7 +13,7 @@ from typing import Any, assert_type
 
 from oncue import Context, Tasks, cron, every
 from oncue.client import AsyncClient, AsyncRun, Run
-from oncue.tasks import Call, Failure
+from oncue.tasks import AsyncFunctionTask, Call, Failure
 
 
 @dataclass
@@ -67,6 +67,26 @@ async def timed(ctx: Context[State], call: Call) -> Any:
 
 @tasks.on_failure
 async def report(ctx: Context[State], failure: Failure) -> None: ...
+
+
+@tasks.task(schedule=cron("0 9 * * 1-5", "Europe/Berlin"), overlap="skip", payload={"to": "ops@example.org"})
+async def digest(ctx: Context[State], to: str) -> int:
+    return 1
+
+
+assert_type(digest.using(key="digest-eu").declare("0 7 * * *", to="eu@example.org"), AsyncFunctionTask[[str], int])
+digest.using(key="digest-uk").declare(every(timedelta(hours=1)), "uk@example.org")
+digest.using(key="b").declare(every("1h"))  # wrong
+digest.using(key="c").declare(every("1h"), ot="eu@example.org")  # wrong
+digest.using(key="d").declare(7, to="eu@example.org")  # wrong
+
+
+@plain_tasks.task(schedule=7)  # wrong
+def ill_scheduled() -> None: ...
+
+
+@plain_tasks.task(schedule=every("1h"), payload="to")  # wrong
+def ill_given(to: str) -> None: ...
 
 
 @plain_tasks.task(tiemout="30s")  # wrong

@@ -132,8 +132,10 @@ class Task(Hooked, Handle[P, R]):
             fields = {"key": self.name, **self.defaults, **self.job(args, kwargs, when)}
             fields["key"] = fields["key"] or self.name
         except TypeError as wrong:
-            message = f"{str(wrong).removeprefix(what).strip()}; pass it with payload=, or give the parameter a default"
-            raise BadDeclaration(where, what, (Problem("payload", "required", message),)) from None
+            said = str(wrong).removeprefix(what).strip()
+            if said.startswith("missing"):
+                said = f"is {said}; pass it with payload=, or give the parameter a default"
+            raise BadDeclaration(where, what, (Problem("payload", "mismatch", said),)) from None
         except Invalid as wrong:
             raise BadDeclaration(where, what, wrong.problems) from None
         self.shared.schedules.add(where, what, fields)
