@@ -13,7 +13,7 @@ from typing import Any, assert_type
 
 from oncue import Context, Tasks, cron, every
 from oncue.client import AsyncClient, AsyncRun, Run
-from oncue.tasks import AsyncFunctionTask, Call, Failure
+from oncue.tasks import Call, Failure
 
 
 @dataclass
@@ -74,7 +74,7 @@ async def digest(ctx: Context[State], to: str) -> int:
     return 1
 
 
-assert_type(digest.using(key="digest-eu").declare("0 7 * * *", to="eu@example.org"), AsyncFunctionTask[[str], int])
+digest_eu = digest.using(key="digest-eu").declare("0 7 * * *", to="eu@example.org")
 digest.using(key="digest-uk").declare(every(timedelta(hours=1)), "uk@example.org")
 digest.using(key="b").declare(every("1h"))  # wrong
 digest.using(key="c").declare(every("1h"), ot="eu@example.org")  # wrong
@@ -119,6 +119,7 @@ async def direct_calls(ctx: Context) -> None:
 async def handles() -> None:
     assert_type(await hello.enqueue(name="you"), AsyncRun[str])
     assert_type(await stateful.run(7), Receipt)
+    assert_type(await digest_eu.run_now(), AsyncRun[int])
     assert_type((await (await charge.enqueue_in("10m", order=7)).wait()).result, float)
     assert_type(hello.sync.enqueue("you"), Run[str])
     assert_type(charge.sync.run(7), float)

@@ -29,6 +29,7 @@ from oncue.tasks.schedules import DeclaredSet
 
 TRIES = 10  # while other processes that start at the same time apply the same
 APPLY = "job.apply"  # in the audit log
+UNTOLD = frozenset({"payload", "notify"})  # fields whose values are in no log line
 
 
 class DeclaredSchedules:
@@ -116,9 +117,9 @@ class DeclaredSchedules:
 
 
 def _changes(step: Step) -> dict[str, Any]:
-    """Return the changed fields, old and new; of a payload only that it changed, because logs hold no user data."""
+    """Return the changed fields, old and new; of some only that they changed, because no log line has a secret."""
     return {
-        name: "changed" if name == "payload" else {"old": one.old, "new": one.new} for name, one in step.changes.items()
+        name: "changed" if name in UNTOLD else {"old": one.old, "new": one.new} for name, one in step.changes.items()
     }
 
 
@@ -140,6 +141,8 @@ def _problem(one: DeclaredSet, path: str, message: str) -> str:
         case ["jobs", number, *field] if number.isdecimal() and int(number) < len(one.jobs):
             index = int(number)
             key = one.jobs[index]["key"]
+            if field and field[0].partition(".")[0] in UNTOLD:
+                message = "does not fit the task that is registered" if field[0].startswith("payload") else "is refused"
             how = " (`oncue apply MODULE --adopt` does)" if "adopt takes it" in message else ""
             return f"{one.places[index]}: {key}: {' '.join((*field, message))}{how}"
     return f"{path} {message}"

@@ -89,7 +89,6 @@ class WorkerProcess:
         source = SecretSource(settings.secrets_dir, secrets or {})
         find_secret = NoticeSecrets(engine.accounts, clock, source, settings.secret_roles)
         notifier = Notifier(engine, clock, settings, worker_id, numbers, find_secret)
-        self._declared = tasks.declared(settings.build or None)
         tasks = self._tasks = with_notify(tasks, notifier, settings)
         self._threads = ThreadExecutor(settings.threads, settings.max_result_bytes)
         self._processes = ProcessExecutor(settings, settings.processes)
@@ -120,7 +119,7 @@ class WorkerProcess:
         collecting.settle()
         tasks = tuple(task.name for task in self._tasks)
         # Before the first claim: from here on there is something to finish.
-        self._channel.send(Ready((), tasks, self._declared))
+        self._channel.send(Ready((), tasks, self._tasks.declared(self._settings.build or None)))
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),
