@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -70,6 +70,8 @@ SCHEDULER_POOL = 3
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
 
+T = TypeVar("T")
+
 Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
 
 
@@ -108,7 +110,8 @@ async def up(settings: Settings, ready: Ready) -> int:
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
-                    schedules = await apply_declared(engine, clock, settings, supervisor.declared, exposed.numbers)
+                    applying = apply_declared(engine, clock, settings, supervisor.declared, exposed.numbers)
+                    schedules = await first_of(applying, working) or ()
                     collecting.settle()
                     complete.set()
                     base = started(engine, settings, at)
@@ -183,7 +186,8 @@ async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> in
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
                     sets = supervisor.declared if apply else ()
-                    schedules = await apply_declared(engine, clock, of_worker, sets, exposed.numbers)
+                    applying = apply_declared(engine, clock, of_worker, sets, exposed.numbers)
+                    schedules = await first_of(applying, working) or ()
                     base = started(engine, settings)
                     ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), None)
                     systemd.ready(clock)
@@ -202,11 +206,14 @@ async def add_key(
     return text, key
 
 
-async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) -> None:
-    """Wait until one of the two is done."""
-    waiting = asyncio.ensure_future(event)
-    await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+async def first_of(awaited: Coroutine[Any, Any, T], other: asyncio.Task[Any]) -> T | None:
+    """Wait until one of the two is done. Returns what is awaited; None: the other was first."""
+    waiting = asyncio.ensure_future(awaited)
+    try:
+        await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else None
+    finally:
+        waiting.cancel()
 
 
 def pooled(settings: Settings, connections: int) -> Settings:

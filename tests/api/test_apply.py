@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.api.conftest import Desk, time_passing
 
-from oncue.api import apply_writing
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import MOST_SETS, Quota, SetStamp
+from oncue.intake import apply_writing
 
 A = {"key": "a", "task": "mark", "schedule": "0 9 * * *"}
 B = {"key": "b", "task": "mark", "schedule": "every 1h", "payload": {"n": 1}}
