@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -44,6 +44,7 @@ from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers
 from oncue.parts import (
     Stopping,
+    apply_declared,
     membership,
     opened,
     reaping,
@@ -68,6 +69,8 @@ from oncue.tasks.lifespan import lifespans
 SCHEDULER_POOL = 3
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
+
+T = TypeVar("T")
 
 Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
 
@@ -107,9 +110,12 @@ async def up(settings: Settings, ready: Ready) -> int:
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
+                    applying = apply_declared(engine, clock, settings, supervisor.declared, exposed.numbers)
+                    schedules = await first_of(applying, working) or ()
                     collecting.settle()
                     complete.set()
-                    ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
+                    base = started(engine, settings, at)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), key)
                     systemd.ready(clock)
                     await log_problems(engine, settings, SystemClock())
                 await working
@@ -161,7 +167,8 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     return 0
 
 
-async def worker(settings: Settings, ready: Ready) -> int:
+async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> int:
+    """Supervise a worker process. `apply`: also apply the schedules that its code declares."""
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
     exposed = exposing(settings, clock, Roles.WORKER)
     with take_metrics_address(settings) as metrics_listener:
@@ -178,7 +185,11 @@ async def worker(settings: Settings, ready: Ready) -> int:
             async with supervising(supervisor, stopping, of_worker) as working:
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
-                    ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
+                    sets = supervisor.declared if apply else ()
+                    applying = apply_declared(engine, clock, of_worker, sets, exposed.numbers)
+                    schedules = await first_of(applying, working) or ()
+                    base = started(engine, settings)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), None)
                     systemd.ready(clock)
                 await working
     return ended(supervisor)
@@ -195,11 +206,14 @@ async def add_key(
     return text, key
 
 
-async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) -> None:
-    """Wait until one of the two is done."""
-    waiting = asyncio.ensure_future(event)
-    await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+async def first_of(awaited: Coroutine[Any, Any, T], other: asyncio.Task[Any]) -> T | None:
+    """Wait until one of the two is done. Returns what is awaited; None: the other was first."""
+    waiting = asyncio.ensure_future(awaited)
+    try:
+        await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else None
+    finally:
+        waiting.cancel()
 
 
 def pooled(settings: Settings, connections: int) -> Settings:

@@ -29,6 +29,7 @@ from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.archiving import Archiving
 from oncue.services.bulk_acts import Follow
 from oncue.services.bulk_work import BulkWork
+from oncue.services.declared_schedules import DeclaredSchedules
 from oncue.services.finishing import Finishing
 from oncue.services.forgetting import Forgetting
 from oncue.services.listening import Listening
@@ -50,6 +51,7 @@ from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.storage.open import open_archive, open_storage
 from oncue.supervised import Supervised
+from oncue.tasks.schedules import DeclaredSet
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
@@ -200,9 +202,23 @@ def _taking_in(engine: Engine, clock: SystemClock, settings: Settings, numbers: 
     """Return the loop that takes in what applications enqueue, if they can do so in this database."""
     if not engine.capabilities.outbox:
         return []
-    large = LargeValues(engine, open_storage(settings, clock, numbers), clock, settings.inline_cap)
-    intake = Intake(engine, clock, settings, large)
+    intake = intake_of(engine, clock, settings, numbers)
     return [Loop(OutboxIntake(engine, clock, intake, settings.outbox_timeout, numbers), clock, numbers)]
+
+
+def intake_of(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> Intake:
+    large = LargeValues(engine, open_storage(settings, clock, numbers), clock, settings.inline_cap)
+    return Intake(engine, clock, settings, large)
+
+
+async def apply_declared(
+    engine: Engine, clock: SystemClock, settings: Settings, sets: tuple[DeclaredSet, ...], numbers: Numbers
+) -> tuple[str, ...]:
+    """Apply the schedules that code declares. Returns those that are in place, in words."""
+    if not sets:
+        return ()
+    intake = intake_of(engine, clock, settings, numbers)
+    return await DeclaredSchedules(intake, settings.schedule_owner, numbers).apply(sets)
 
 
 def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:

@@ -6,58 +6,14 @@ docs/running.md are made from these declarations.
 
 from __future__ import annotations
 
-from enum import Flag
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.setting_declaration import ALL, API, SCHEDULER, WORKER, Declaration, Roles, declarations, setting
 
-T = TypeVar("T")
-
-
-class Roles(Flag):
-    API = 1
-    SCHEDULER = 2
-    WORKER = 4
-
-
-API, SCHEDULER, WORKER = Roles
-ALL: Final = API | SCHEDULER | WORKER
-
-
-class Declaration(msgspec.Struct, frozen=True):
-    """What is known of a setting beside its type and default."""
-
-    text: str
-    roles: Roles
-    """The roles that read it."""
-
-    least: int | None
-    most: int | None
-    metavar: str | None
-    """What its value is called in `--help`, if not what all of its type are."""
-
-    rare: bool
-    """Shown by `--help-all`, not by `--help`."""
-
-
-_declared: list[Declaration] = []
-
-
-def setting(
-    default: T,
-    text: str,
-    roles: Roles,
-    *,
-    least: int | None = None,
-    most: int | None = None,
-    metavar: str | None = None,
-    rare: bool = False,
-) -> T:
-    """Declare the next field of Settings, and return its default."""
-    _declared.append(Declaration(text, roles, least, most, metavar, rare))
-    return default
+__all__ = ["ALL", "DECLARED", "Declaration", "Roles", "Settings"]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +36,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "Where a worker loads its tasks from: `file.py`, `package.module` or `package.module:attribute`.",
         WORKER,
         metavar="FILE.py|MODULE[:ATTR]",
+    )
+    schedule_owner: str = setting(
+        "admin", "The user who owns the jobs of schedules that code declares.", WORKER, metavar="USER"
+    )
+    build: int = setting(
+        0,
+        "The number of this build, which only rises; 0: when the newest file of the tasks was written.",
+        WORKER,
+        least=0,
+        most=2**53 - 1,
+        metavar="N",
     )
     worker_name: str = setting(
         "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
@@ -404,4 +371,4 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
-DECLARED: Final = dict(zip(Settings.__struct_fields__, _declared, strict=True))
+DECLARED: Final = dict(zip(Settings.__struct_fields__, declarations, strict=True))

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from oncue.domain.errors import Invalid
 from oncue.tasks import Tasks
-from oncue.tasks.declaring import BadDeclaration
+from oncue.tasks.places import BadDeclaration
 
 T = TypeVar("T")
 

@@ -34,6 +34,7 @@ from oncue.services.channel import (
 )
 from oncue.services.supervised_worker import SupervisedWorker
 from oncue.settings import Settings
+from oncue.tasks.schedules import DeclaredSet
 
 UNUSABLE = 78  # the exit code of a worker that cannot start with its configuration
 BEATS = 5  # in one lease
@@ -76,6 +77,7 @@ class WorkerSupervisor:
         self._told = asyncio.Event()  # to stop
         self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
         self.tasks: tuple[str, ...] = ()  # that it has
+        self.declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares
         self.problem: str | None = None  # why no worker can be started with this configuration
         self._exposed.numbers.read(table.WORKER_UP, lambda: {(): self.unready() is None})
         self._exposed.numbers.read(table.BEAT_AGE, self._beat_age)
@@ -238,10 +240,10 @@ class WorkerSupervisor:
         while (said := await kept.channel.receive()) is not None:
             kept.alive_at = self._clock.monotonic()
             match said:
-                case Ready(classes, tasks):
+                case Ready(classes, tasks, declared):
                     if not kept.ready.is_set():
                         kept.beaten_at = kept.alive_at
-                        self.tasks = tasks
+                        self.tasks, self.declared = tasks, declared
                     kept.classes = classes
                     kept.ready.set()
                     self.working.set()

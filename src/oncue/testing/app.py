@@ -80,6 +80,11 @@ class OncueApp(Calls):
         """The time in the system, in UTC."""
         return moment(self._clock.now())
 
+    def apply(self) -> None:
+        """Create the jobs of the schedules that the tasks declare, as `oncue up` does when it starts."""
+        for one in self.tasks.declared():
+            self.client.jobs.apply(one.name, one.jobs, prune=one.named)
+
     @property
     def sync(self) -> SyncApp:
         """`drain` and `travel` for tests without an event loop."""
