@@ -28,6 +28,7 @@ from oncue.engines.port import Key, Role
 from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
+from oncue.executors.task_files import TaskFiles
 from oncue.exposing import (
     can_write,
     count_log_lines,
@@ -47,6 +48,7 @@ from oncue.parts import (
     membership,
     opened,
     reaping,
+    reloading,
     scheduling,
     serving_at,
     store,
@@ -79,6 +81,7 @@ async def up(settings: Settings, ready: Ready) -> int:
     """Run the API and a scheduler in this process, and supervise a worker process."""
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
+    files = task_files(of_worker)
     exposed = exposing(settings, clock, Roles.API, Roles.SCHEDULER, Roles.WORKER)
     with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
         async with (
@@ -92,6 +95,7 @@ async def up(settings: Settings, ready: Ready) -> int:
             supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
             async with (
                 supervising(supervisor, stopping, of_worker) as working,
+                reloading(files, supervisor, clock),
                 # The API has its own connections, so that it and the scheduler never wait for each other.
                 opened(settings, clock, exposed.numbers) as of_api,
                 scheduling(engine, clock, settings, exposed, spans) as planning,
@@ -104,8 +108,8 @@ async def up(settings: Settings, ready: Ready) -> int:
                     has_planned(planning, clock),
                     has_worker(supervisor),
                 ]
-                await first_of(supervisor.working.wait(), working)
-                if supervisor.working.is_set():
+                await first_of(supervisor.begun.wait(), working)
+                if supervisor.begun.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
                     collecting.settle()
                     complete.set()
@@ -163,6 +167,7 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
 
 async def worker(settings: Settings, ready: Ready) -> int:
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
+    files = task_files(of_worker)
     exposed = exposing(settings, clock, Roles.WORKER)
     with take_metrics_address(settings) as metrics_listener:
         async with (
@@ -175,9 +180,12 @@ async def worker(settings: Settings, ready: Ready) -> int:
             tell_build("worker", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, exposed=exposed)
             checks.append(has_worker(supervisor))
-            async with supervising(supervisor, stopping, of_worker) as working:
-                await first_of(supervisor.working.wait(), working)
-                if supervisor.working.is_set():
+            async with (
+                supervising(supervisor, stopping, of_worker) as working,
+                reloading(files, supervisor, clock),
+            ):
+                await first_of(supervisor.begun.wait(), working)
+                if supervisor.begun.is_set():
                     ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
                     systemd.ready(clock)
                 await working
@@ -225,6 +233,11 @@ def for_worker(settings: Settings) -> Settings:
     )
 
 
+def task_files(settings: Settings) -> TaskFiles | None:
+    """Return the files to watch. Call it before the worker loads them: later changes are noticed."""
+    return TaskFiles(settings.tasks) if settings.reload else None
+
+
 def ended(supervisor: WorkerSupervisor) -> int:
     """Return the exit code after supervising a worker. OncueError: no worker can start with these settings."""
     if supervisor.problem is not None:
@@ -261,6 +274,7 @@ async def _work(start: Start, channel: Channel) -> int:
     forking.refuse_in_this_thread()
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
+    sys.dont_write_bytecode = settings.reload  # of two saves within a second Python would take the first one's bytecode
     logs.configure("worker", settings, worker=str(start.worker_id))
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
     count_log_lines(numbers)

@@ -20,6 +20,7 @@ from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.executors.task_files import TaskFiles
 from oncue.intake.context import Intake
 from oncue.intake.large_values import LargeValues
 from oncue.log import log
@@ -39,6 +40,7 @@ from oncue.services.outbox import OutboxIntake
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
+from oncue.services.reloading import Reloading, woken_by_changes
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.self_audit import SelfAudit
@@ -244,6 +246,17 @@ async def supervising(
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reloading(files: TaskFiles | None, supervisor: WorkerSupervisor, clock: SystemClock) -> AsyncIterator[None]:
+    """Restart the worker during the block whenever these files change. None: not asked for."""
+    if files is None:
+        yield
+        return
+    loop = Loop(Reloading(files, supervisor, clock), clock)
+    async with looping(clock, loop), woken_by_changes(files.folders, loop.wake):
+        yield
 
 
 @asynccontextmanager
