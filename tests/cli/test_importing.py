@@ -87,6 +87,21 @@ def test_the_user_column_of_a_system_crontab_is_no_part_of_the_command(tmp_path:
     assert "# ran as www-data; here it runs as the worker's user" in printed
 
 
+def test_as_json_the_jobs_are_the_same_and_notes_go_to_standard_error(tmp_path: Path) -> None:
+    result = command("import", "crontab", "--json", "-", stdin=CRONTAB)
+
+    assert imported(result.stdout, tmp_path) == imported(
+        command("import", "crontab", "-", stdin=CRONTAB).stdout, tmp_path
+    )
+    assert "@reboot /bin/start: not translated" in result.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    result = command("import", "crontab", "no-such-crontab")
+
+    assert (result.exit_code, "no-such-crontab" in result.stderr) == (1, True)
+
+
 def test_a_crontab_without_entries_is_an_empty_set(tmp_path: Path) -> None:
     assert imported(command("import", "crontab", "-", stdin="# nothing\n").stdout, tmp_path) == {}
 

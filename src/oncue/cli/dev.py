@@ -15,7 +15,7 @@ HERE = "tasks.py"
 DEFAULTS = {"reload": True, "log_runs": True, "log_format": "short", "log_errors": True}
 EXAMPLES = """\b
 Examples:
-  oncue dev                                   the tasks of tasks.py in this folder
+  oncue dev                                   # the tasks of tasks.py in this folder
   oncue dev --tasks shop.jobs --port 9000
   oncue worker --reload --tasks shop.jobs --engine postgresql://user:password@db/oncue
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from oncue.cli.job_export import as_yaml
+from oncue.cli.printing import print_json, say
 from oncue.domain.definition import define
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant
@@ -25,17 +26,29 @@ class Entry(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def as_file(name: str, entries: Iterable[Entry], notes: Sequence[str], now: Instant) -> str:
-    """Return the YAML of a set. A job that oncue would refuse is a comment with the reason."""
-    checked = [_checked(entry, now) for entry in entries]
-    lines = [*_comments(notes), as_yaml({"set": name}).rstrip()]
-    lines.append("jobs:" if any(entry.job for entry in checked) else "jobs: []")
+def print_file(name: str, entries: Iterable[Entry], header: Sequence[str], now: Instant, *, as_json: bool) -> None:
+    """Print a set for `oncue apply`. A job that oncue would refuse is a comment with the reason.
+
+    JSON has no comments: what was not translated goes to standard error.
+    """
     taken: set[str] = set()
+    checked = [_checked(entry, taken, now) for entry in entries]
+    if not as_json:
+        say(_as_yaml(name, checked, header), nl=False)
+        return
     for entry in checked:
+        for note in entry.notes:
+            say(f"{entry.source}: {note}", err=True)
+    print_json({"set": name, "jobs": [entry.job for entry in checked if entry.job is not None]})
+
+
+def _as_yaml(name: str, entries: Sequence[Entry], header: Sequence[str]) -> str:
+    lines = [*_comments(header), as_yaml({"set": name}).rstrip()]
+    lines.append("jobs:" if any(entry.job for entry in entries) else "jobs: []")
+    for entry in entries:
         lines += ["", *(f"  {line}" for line in _comments([entry.source, *entry.notes]))]
         if entry.job is not None:
-            job = {"key": _unique(entry.job["key"], taken), **{k: v for k, v in entry.job.items() if k != "key"}}
-            lines += [f"  {line}".rstrip() for line in as_yaml([job]).splitlines()]
+            lines += [f"  {line}".rstrip() for line in as_yaml([entry.job]).splitlines()]
     return "\n".join(lines) + "\n"
 
 
@@ -44,14 +57,14 @@ def key_of(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:LONGEST_KEY].strip("-") or "job"
 
 
-def _checked(entry: Entry, now: Instant) -> Entry:
+def _checked(entry: Entry, taken: set[str], now: Instant) -> Entry:
     if entry.job is None:
         return entry
     try:
         define(entry.job, {}, now)
     except Invalid as wrong:
         return Entry(entry.source, None, (*entry.notes, f"not translated: {wrong}"))
-    return entry
+    return Entry(entry.source, {**entry.job, "key": _unique(entry.job["key"], taken)}, entry.notes)
 
 
 def _unique(key: str, taken: set[str]) -> str:

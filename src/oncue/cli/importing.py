@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import IO
-
 import click
 
 from oncue.cli.groups import Group
-from oncue.cli.printing import say
+from oncue.cli.job_export import JSON
 from oncue.cli.refusing import refusals
+from oncue.cli.roles import options
 from oncue.cli.time_option import local_zone
 from oncue.clock import Clock
+from oncue.domain.errors import Invalid
 
 EXAMPLES = """\b
 Examples:
@@ -51,29 +51,38 @@ def command() -> None:
 
 
 @command.command("crontab", epilog=CRONTAB)
-@click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
+@click.argument("file", metavar="FILE|-")
 @click.option("--system", is_flag=True, help="The sixth column is a user, as in /etc/crontab.")
 @click.option("--timezone", metavar="ZONE", help="Time zone of the machine. [default: that of this one]")
-@SET
+@options((SET, JSON))
 @click.pass_obj
-def crontab(clock: Clock, file: IO[str], system: bool, timezone: str | None, name: str | None) -> None:
+def crontab(clock: Clock, file: str, system: bool, timezone: str | None, name: str | None, as_json: bool) -> None:
     """Translate a crontab into jobs."""
     from oncue.cli.crontab_file import HEADER, read_crontab
-    from oncue.cli.imported import as_file
+    from oncue.cli.imported import print_file
 
-    entries = read_crontab(file.read(), timezone or str(local_zone()), system=system)
-    say(as_file(name or "crontab", entries, HEADER, clock.now()), nl=False)
+    with refusals({}, as_json=as_json):
+        entries = read_crontab(_text_of(file), timezone or str(local_zone()), system=system)
+    print_file(name or "crontab", entries, HEADER, clock.now(), as_json=as_json)
 
 
 @command.command("celery", epilog=CELERY)
 @click.argument("app")
-@SET
+@options((SET, JSON))
 @click.pass_obj
-def celery(clock: Clock, app: str, name: str | None) -> None:
+def celery(clock: Clock, app: str, name: str | None, as_json: bool) -> None:
     """Translate the beat_schedule of a Celery app."""
     from oncue.cli.celery_app import HEADER, load_app, read_celery
-    from oncue.cli.imported import as_file
+    from oncue.cli.imported import print_file
 
-    with refusals({}, as_json=False):
+    with refusals({}, as_json=as_json):
         found = load_app(app)
-    say(as_file(name or "celery", read_celery(found), HEADER, clock.now()), nl=False)
+    print_file(name or "celery", read_celery(found), HEADER, clock.now(), as_json=as_json)
+
+
+def _text_of(file: str) -> str:
+    try:
+        with click.open_file(file, encoding="utf-8", errors="replace") as opened:
+            return str(opened.read())
+    except OSError as no:
+        raise Invalid.of(file, "unreadable", f"cannot be read: {no.strerror}") from None
