@@ -20,6 +20,7 @@ from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.executors.task_files import TaskFiles
 from oncue.intake.context import Intake
 from oncue.intake.large_values import LargeValues
 from oncue.log import log
@@ -40,6 +41,7 @@ from oncue.services.outbox import OutboxIntake
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
+from oncue.services.reloading import Apply, Reloading, woken_by_changes
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.self_audit import SelfAudit
@@ -51,7 +53,6 @@ from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.storage.open import open_archive, open_storage
 from oncue.supervised import Supervised
-from oncue.tasks.schedules import DeclaredSet
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
@@ -212,13 +213,13 @@ def intake_of(engine: Engine, clock: SystemClock, settings: Settings, numbers: N
 
 
 async def apply_declared(
-    engine: Engine, clock: SystemClock, settings: Settings, sets: tuple[DeclaredSet, ...], numbers: Numbers
+    engine: Engine, clock: SystemClock, settings: Settings, supervisor: WorkerSupervisor, numbers: Numbers
 ) -> tuple[str, ...]:
-    """Apply the schedules that code declares. Returns those that are in place, in words."""
-    if not sets:
+    """Apply the schedules that the worker's code declares. Returns those that are in place, in words."""
+    if not supervisor.declared:
         return ()
     intake = intake_of(engine, clock, settings, numbers)
-    return await DeclaredSchedules(intake, settings.schedule_owner, numbers).apply(sets)
+    return await DeclaredSchedules(intake, settings.schedule_owner, numbers).apply(supervisor.declared)
 
 
 def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
@@ -260,6 +261,19 @@ async def supervising(
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reloading(
+    files: TaskFiles | None, supervisor: WorkerSupervisor, clock: SystemClock, apply: Apply | None = None
+) -> AsyncIterator[None]:
+    """Restart the worker during the block whenever these files change, and then `apply`. None: not asked for."""
+    if files is None:
+        yield
+        return
+    loop = Loop(Reloading(files, supervisor, clock, apply), clock)
+    async with looping(clock, loop), woken_by_changes(files.folders, loop.wake):
+        yield
 
 
 @asynccontextmanager

@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         most=2**53 - 1,
         metavar="N",
     )
+    reload: bool = setting(False, "Whether the worker restarts when the files of its tasks change.", WORKER)
     worker_name: str = setting(
         "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
     )
@@ -308,9 +309,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "info", "The least severe log lines to write.", ALL
     )
-    log_format: Literal["auto", "json", "pretty"] = setting(
-        "auto", "Log lines as JSON or as text; `auto`: text on a terminal.", ALL
+    log_format: Literal["auto", "json", "pretty", "short"] = setting(
+        "auto", "Log lines as JSON or text; `auto`: text on a terminal; `short`: only time and sentence.", ALL
     )
+    log_runs: bool = setting(False, "Whether a worker logs every run that ends, and no line is left out.", WORKER)
     log_errors: bool = setting(
         False,
         "Whether log lines that are not on a terminal include the messages of errors, which may contain secrets.",
@@ -319,9 +321,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access_log: bool = setting(
         False, "Whether the API logs each request: method, route, status, time and key id, never the query string.", API
     )
-    reap: bool = setting(
-        False, "Whether to adopt and collect orphaned processes; a process with id 1 always does.", ALL
-    )
+    reap: bool = setting(False, "Whether to adopt and collect orphaned processes; process 1 always does.", ALL)
     trace_ratio: float = setting(
         0.01,
         "Fraction of the runs without a parent span that are traced, if `OTEL_*` configures an exporter.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
@@ -84,6 +84,16 @@ class Clients:
                 yield client
             finally:
                 self._connected = before
+
+    @contextmanager
+    def during(self, client: Client, async_client: AsyncClient) -> Iterator[None]:
+        """Use these two within the block."""
+        before = self._given, self._connected
+        self._given, self._connected = client, async_client
+        try:
+            yield
+        finally:
+            self._given, self._connected = before
 
     def _environments(self) -> Client:
         from oncue.client import Client
