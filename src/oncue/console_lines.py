@@ -8,6 +8,7 @@ from oncue.domain.instants import Instant, moment
 from oncue.log_lines import one_line
 
 _COLOURS = {"warning": "33", "error": "31", "critical": "31"}
+_APPLIED = {"create": "created", "change": "changed", "adopt": "adopted", "prune": "cancelled, the code has it no more"}
 _SHORT_ID = 8  # digits, as in tables
 
 
@@ -37,6 +38,9 @@ def _sentence(line: dict[str, Any]) -> str:
             return f"reload: {', '.join(line['files'])} changed; the worker restarts"
         case "reloaded":
             return f"reload: the worker has restarted in {_length(line['seconds'])} with {line['tasks']} tasks"
+        case "schedule_applied":
+            changed = f" ({', '.join(line['changes'])})" if line["changes"] else ""
+            return f"schedule {line['key']}: {_APPLIED.get(line['action'], line['action'])}{changed}"
         case "drained":
             return f"The worker ends: {line['finished']} finished, {line['returned']} returned to the queue"
         case _:
