@@ -66,10 +66,10 @@ def test_options_of_tasks_are_options(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_can_be_typed(page: Path) -> None:
-    shown = [
-        part for block in blocks(page, " *sh") for line in block.splitlines() for part in re.split(r" [|>] ", line)
-    ]
-    typed = [line.strip() for line in (*shown, *samples(page)) if line.strip().startswith("oncue ")]
+    shown = re.findall(r"^ *```sh\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [part for block in shown for line in block.splitlines() for part in re.split(r" [|>] ", line)]
+    typed = [line.strip() for line in (*lines, *samples(page)) if line.strip().startswith("oncue ")]
+    assert lines
     for line in typed:
         command: click.Command = main
         words = shlex.split(line)[1:]
