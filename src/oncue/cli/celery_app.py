@@ -15,7 +15,7 @@ from oncue.cli.imported import Entry, key_of
 from oncue.domain.errors import Invalid
 
 HEADER = (
-    "Made from the beat_schedule of a Celery app by `oncue import celery`. Look through it, then:",
+    "Translated from the beat_schedule of a Celery app by `oncue import celery`. Look through it, then:",
     'oncue apply FILE --dry-run. Workers need tasks with these names: @tasks.task("shop.tasks.add").',
 )
 UNDERSTOOD = {"queue", "expires"}

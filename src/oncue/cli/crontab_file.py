@@ -15,9 +15,9 @@ SHELL = "/bin/sh"
 NAMED = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 LIKE_CRON = {"overlap": "allow", "catch_up": "skip", "max_retries": 0}
 HEADER = (
-    "Made from a crontab by `oncue import crontab`. Look through it, then: oncue apply FILE --dry-run",
+    "Translated from a crontab by `oncue import crontab`. Look through it, then: oncue apply FILE --dry-run",
     "The commands run as the user of a worker that was started with --allow-commands; applying needs an admin key.",
-    "As in cron a run may overlap the one before it, is not retried, and is not made up for after an outage.",
+    "As in cron a run may overlap the one before it, is not retried, and does not run later if an outage prevented it.",
     "cron mailed every output to MAILTO; notify tells of failures, and needs the settings smtp and smtp_from.",
 )
 _VARIABLE = re.compile(r"^\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*?)\s*$")
