@@ -28,8 +28,9 @@ def set_up() -> None:
 
 @contextmanager
 def database(url: str) -> Iterator[None]:
-    """The project's database, for all threads that connect within the block; this one's connection is closed after."""
+    """The project's database, for all threads that connect within the block. They close their connections."""
     set_up()
+    from asgiref.local import Local
     from django.db import connections
 
     parts = urlsplit(url)
@@ -40,10 +41,6 @@ def database(url: str) -> Iterator[None]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
     }
-    with mock.patch.dict(connections.settings["default"], where):
-        del connections["default"]
-        try:
-            yield
-        finally:
-            connections["default"].close()
-            del connections["default"]
+    fresh = mock.patch.object(connections, "_connections", Local(connections.thread_critical))
+    with mock.patch.dict(connections.settings["default"], where), fresh:
+        yield

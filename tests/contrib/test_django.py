@@ -228,8 +228,8 @@ def test_an_unknown_option_is_refused() -> None:
 
 def test_a_result_that_is_none_of_a_django_task_does_not_exist(app: OncueApp) -> None:
     job = app.client.jobs.create(task="sweep")
-    for unknown in ("123", str(uuid4()), str(job.job_id)):
-        with pytest.raises(TaskResultDoesNotExist, match=unknown):
+    for unknown, said in (("123", "123"), (str(no_id := uuid4()), str(no_id)), (str(job.job_id), "not a Django task")):
+        with pytest.raises(TaskResultDoesNotExist, match=said):
             task_backends["default"].get_result(unknown)
 
 

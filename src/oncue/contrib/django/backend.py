@@ -14,7 +14,7 @@ from oncue.client.errors import NotFound
 from oncue.context import Context
 from oncue.contrib.django.arguments import bound, described, of_call
 from oncue.contrib.django.checks import option_problems
-from oncue.contrib.django.database import is_installed
+from oncue.contrib.django.database import enqueued, is_installed
 from oncue.contrib.django.framework import (
     BaseTaskBackend,
     InvalidTask,
@@ -23,11 +23,10 @@ from oncue.contrib.django.framework import (
     TaskResultDoesNotExist,
     task_enqueued,
 )
-from oncue.contrib.django.results import created, new_result, result_of
+from oncue.contrib.django.results import created, new_result, result_of, result_of_row
 from oncue.contrib.django.task import OncueTask, call_options
 from oncue.domain.errors import Invalid
 from oncue.enqueuing import SCHEMA, Outbox
-from oncue.shapes.runs import WholeRun
 from oncue.tasks import Task as Handle
 from oncue.tasks.clients import Clients
 from oncue.tasks.declaring import declared
@@ -89,14 +88,10 @@ class OncueBackend(BaseTaskBackend):
             identifier = UUID(str(result_id))
         except ValueError:
             raise TaskResultDoesNotExist(result_id) from None
-        client = self.clients.for_sync(None)
-        try:
-            run = client.runs.get(identifier)
-            payload = client.runs.payload(run) if "payload" in run.large else run.payload
-            value = client.runs.result(run) if "result" in run.large else run.result
-        except NotFound:
-            raise TaskResultDoesNotExist(result_id) from None
-        return self._result(run, payload or {}, value)
+        found = self._read(identifier) or self._in_outbox(identifier) or self._read(identifier)  # created meanwhile
+        if found is None:
+            raise TaskResultDoesNotExist(result_id)
+        return found
 
     def check(self, **kwargs: Any) -> Iterable[Any]:
         return option_problems(self)
@@ -119,14 +114,29 @@ class OncueBackend(BaseTaskBackend):
         """Return oncue's task for calls of a Django task. Invalid: an option, or a value of one, is wrong."""
         return _handle(task.func, task.takes_context, self.clients).using(**call_options(task))
 
-    def _result(self, run: WholeRun, payload: Mapping[str, Any], value: Any) -> TaskResult:
-        task = _imported(run.task or "")
+    def _read(self, identifier: UUID) -> TaskResult | None:
+        client = self.clients.for_sync(None)
+        try:
+            run = client.runs.get(identifier)
+            payload = client.runs.payload(run) if "payload" in run.large else run.payload
+            value = client.runs.result(run) if "result" in run.large else run.result
+        except NotFound:
+            return None
+        return result_of(run, *self._call(run.task, run.queue, payload), value)
+
+    def _in_outbox(self, identifier: UUID) -> TaskResult | None:
+        """Return what is known of a job that was enqueued in a transaction, until a scheduler creates it."""
+        if not self.in_transaction() or (row := enqueued(self.database, self.schema, identifier)) is None:
+            return None
+        return result_of_row(identifier, *self._call(row["task"], row["queue"], row["payload"]), row)
+
+    def _call(self, name: str | None, queue: str | None, payload: Any) -> tuple[Task, list[Any], dict[str, Any]]:
+        """Return the task of a job and the arguments it is called with."""
+        task = _imported(name or "")
         if task is None:
-            raise TaskResultDoesNotExist(f"{run.run_id}: {run.task!r} is not a Django task")
-        queue = run.queue if run.queue in self.queues else None
-        task = task.using(backend=self.alias, queue_name=queue)
-        args, kwargs = bound(of_call(task.func, takes_context=task.takes_context), payload)
-        return result_of(run, task, args, kwargs, value)
+            raise TaskResultDoesNotExist(f"{name!r} is not a Django task")
+        task = task.using(backend=self.alias, queue_name=queue if queue in self.queues else None)
+        return task, *bound(of_call(task.func, takes_context=task.takes_context), payload or {})
 
 
 @cache

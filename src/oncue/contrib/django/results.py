@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -66,6 +66,18 @@ def result_of(run: Run, task: Task, args: list[Any], kwargs: dict[str, Any], val
         worker_ids=list(_workers(run, running=status == TaskResultStatus.RUNNING)),
     )
     object.__setattr__(result, "_return_value", value)  # as Django's own backends do: no parameter is for it
+    return result
+
+
+def result_of_row(
+    identifier: UUID, task: Task, args: list[Any], kwargs: dict[str, Any], row: Mapping[str, Any]
+) -> TaskResult:
+    """Return what is known of a job in the outbox. One that was refused cannot start, unless somebody retries it."""
+    result = new_result(task, str(identifier), args, kwargs)
+    object.__setattr__(result, "enqueued_at", created(identifier))
+    if row["refused"]:
+        object.__setattr__(result, "status", TaskResultStatus.FAILED)
+        result.errors.append(TaskError(exception_class_path=_NO_EXCEPTION, traceback=f"{row['why']}\n"))
     return result
 
 
