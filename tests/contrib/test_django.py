@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 from tests import django_project
 
 from oncue import Tasks
+from oncue.context import Created, current
 from oncue.domain.errors import Invalid
 from oncue.testing.app import OncueApp
+from oncue.testing.fake_context import FakeContext, Recorded
 
 django_project.set_up()  # tasks are declared by its settings
 
@@ -32,6 +37,7 @@ from oncue.contrib.django.framework import (  # noqa: E402
     task_started,
 )
 from oncue.contrib.django.project import ProjectTasks  # noqa: E402
+from oncue.contrib.django.running import runs  # noqa: E402
 
 BACKEND = "oncue.contrib.django.OncueBackend"
 APPS = ["oncue.contrib.django", "tests.contrib.till"]
@@ -57,13 +63,20 @@ def app() -> Iterator[OncueApp]:
 
 
 @pytest.fixture
-def signals() -> Iterator[list[tuple[str, Any]]]:
-    """Name and status of each signal, in order, and the result that it came with."""
+def raised() -> list[Any]:
+    """The exception that each signal was sent with."""
+    return []
+
+
+@pytest.fixture
+def signals(raised: list[Any]) -> Iterator[list[tuple[str, Any]]]:
+    """The name of each signal, in order, and the result that it came with."""
     sent: list[tuple[str, Any]] = []
 
     def heard(sender: Any, task_result: Any, signal: Any, **_: Any) -> None:
         assert sender is OncueBackend
         sent.append((names[signal], task_result))
+        raised.append(sys.exc_info()[0])
 
     names = {task_enqueued: "enqueued", task_started: "started", task_finished: "finished"}
     for signal in names:
@@ -132,7 +145,7 @@ def test_a_failed_attempt_is_retried_and_its_error_is_kept(app: OncueApp, signal
 
 
 def test_a_task_that_fails_for_good_has_all_its_errors_and_is_finished_once(
-    app: OncueApp, signals: list[tuple[str, Any]]
+    app: OncueApp, signals: list[tuple[str, Any]], raised: list[Any]
 ) -> None:
     result = till.fails.using(max_retries=1).enqueue(7)
     app.sync.travel(by="1h")
@@ -146,6 +159,7 @@ def test_a_task_that_fails_for_good_has_all_its_errors_and_is_finished_once(
     _, ended = signals[-1]
     assert (ended.id, ended.status, ended.args) == (result.id, TaskResultStatus.FAILED, [7])
     assert ended.errors[0].exception_class is LookupError
+    assert raised == [None, None, None, LookupError]  # error trackers look there
 
 
 def test_a_return_value_that_is_not_json_fails_without_a_retry(app: OncueApp) -> None:
@@ -242,6 +256,34 @@ def test_a_cancelled_task_has_failed(app: OncueApp) -> None:
     assert "cancelled" in result.errors[0].traceback
 
 
+class Creating(Recorded):
+    """A run whose worker creates jobs, as workers do for threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def submit(self, asked: bytes) -> Created:
+        self.asked += msgspec.json.decode(asked)["jobs"]
+        return Created((UUID(int=7),))
+
+
+@pytest.mark.anyio
+async def test_inside_of_a_run_its_worker_creates_the_job() -> None:
+    run = Creating()
+    token = current.set(run)
+    try:
+        with override_settings(TASKS={"default": {"BACKEND": BACKEND, "OPTIONS": {"transactional": False}}}):
+            assert await asyncio.to_thread(runs(till.enqueues), FakeContext(), order=7) == str(UUID(int=7))
+            assert await runs(till.enqueues_async)(FakeContext(), order=8) == str(UUID(int=7))
+    finally:
+        current.reset(token)
+    assert [(job["task"], job["payload"]) for job in run.asked] == [
+        ("tests.contrib.till.tasks.fails", {"order": 7}),
+        ("tests.contrib.till.tasks.fails", {"order": 8}),
+    ]
+
+
 def test_the_address_of_the_server_can_be_in_the_settings() -> None:
     found = backend(url="https://oncue.example.org", api_key="k1")
     assert found.clients.for_sync(None).url == "https://oncue.example.org"
@@ -259,6 +301,10 @@ class TestProject:
             f"tests.contrib.till.tasks.{name}" for name in vars(till) if hasattr(vars(till)[name], "func")
         }
         assert found["tests.contrib.till.tasks.fails"].defaults == {"queue": "default", "priority": "normal"}
+        told = found["tests.contrib.till.tasks.with_options"]
+        assert told.no_retry_on == (KeyError,)
+        limit = {"key": told.name, "limit": 4}
+        assert told.defaults == {"queue": "mail", "priority": "low", "timeout": "30s", "concurrency": limit}
 
     @override_settings(INSTALLED_APPS=["oncue.contrib.django"])
     def test_a_project_without_tasks_is_told_what_to_do(self) -> None:

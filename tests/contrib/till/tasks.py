@@ -35,6 +35,20 @@ def fails(order: int) -> None:
     raise LookupError(f"order {order} is missing")
 
 
+@task(queue_name="mail", priority=-50, timeout="30s", concurrency=4, no_retry_on=(KeyError,))
+def with_options() -> None: ...
+
+
+@task
+def enqueues(order: int) -> str:
+    return str(fails.enqueue(order).id)
+
+
+@task
+async def enqueues_async(order: int) -> str:
+    return str((await fails.aenqueue(order)).id)
+
+
 @task
 def returns_no_json() -> object:
     calls.append("returns_no_json")

@@ -148,7 +148,10 @@ def died(tasks: Mapping[str, Task]) -> Callable[[Context[Any], Failure], None]:
         error = TaskError(exception_class_path=class_path_of(failure.error), traceback=said)
         _change(result, status=TaskResultStatus.FAILED, finished_at=timezone.now(), errors=[error])
         with _own_connections():
-            task_finished.send(sender=type(task.get_backend()), task_result=result)
+            try:
+                raise failure.error
+            except BaseException:  # receivers find it where Django has it, in sys.exc_info()
+                task_finished.send(sender=type(task.get_backend()), task_result=result)
 
     return dead
 
