@@ -18,6 +18,7 @@ from oncue import Tasks
 from oncue.context import Created, current
 from oncue.domain.errors import Invalid
 from oncue.testing.app import OncueApp
+from oncue.testing.fake import OncueFake
 from oncue.testing.fake_context import FakeContext, Recorded
 
 django_project.set_up()  # tasks are declared by its settings
@@ -245,6 +246,20 @@ def test_a_result_that_is_none_of_a_django_task_does_not_exist(app: OncueApp) ->
     for unknown, said in (("123", "123"), (str(no_id := uuid4()), str(no_id)), (str(job.job_id), "not a Django task")):
         with pytest.raises(TaskResultDoesNotExist, match=said):
             task_backends["default"].get_result(unknown)
+
+
+def test_a_job_that_is_created_between_two_looks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([None, "of the API"])
+    monkeypatch.setattr(OncueBackend, "_read", lambda *_: next(answers))
+    monkeypatch.setattr(OncueBackend, "_in_outbox", lambda *_: None)
+    assert backend().get_result(str(uuid4())) == "of the API"
+
+
+@override_settings(INSTALLED_APPS=APPS)
+def test_a_fake_server_takes_what_is_enqueued() -> None:
+    with OncueFake([ProjectTasks()]) as fake:
+        till.fails.enqueue(7)
+        fake.assert_enqueued("tests.contrib.till.tasks.fails", {"order": 7}, times=1)
 
 
 def test_a_cancelled_task_has_failed(app: OncueApp) -> None:
