@@ -271,6 +271,9 @@ def test_a_cancelled_task_has_failed(app: OncueApp) -> None:
     assert "cancelled" in result.errors[0].traceback
 
 
+LATE = UUID("ffffffff-ffff-4fff-8fff-ffffffffffff")  # no time that a datetime could have, as with random ids
+
+
 class Creating(Recorded):
     """A run whose worker creates jobs, as workers do for threads."""
 
@@ -280,7 +283,7 @@ class Creating(Recorded):
 
     def submit(self, asked: bytes) -> Created:
         self.asked += msgspec.json.decode(asked)["jobs"]
-        return Created((UUID(int=7),))
+        return Created((LATE,))
 
 
 @pytest.mark.anyio
@@ -289,8 +292,8 @@ async def test_inside_of_a_run_its_worker_creates_the_job() -> None:
     token = current.set(run)
     try:
         with override_settings(TASKS={"default": {"BACKEND": BACKEND, "OPTIONS": {"transactional": False}}}):
-            assert await asyncio.to_thread(runs(till.enqueues), FakeContext(), order=7) == str(UUID(int=7))
-            assert await runs(till.enqueues_async)(FakeContext(), order=8) == str(UUID(int=7))
+            assert await asyncio.to_thread(runs(till.enqueues), FakeContext(), order=7) == str(LATE)
+            assert await runs(till.enqueues_async)(FakeContext(), order=8) == str(LATE)
     finally:
         current.reset(token)
     assert [(job["task"], job["payload"]) for job in run.asked] == [
