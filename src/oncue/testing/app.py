@@ -83,8 +83,7 @@ class OncueApp(Calls):
     def apply(self) -> None:
         """Create the jobs of the schedules that the tasks declare, as `oncue up` does when it starts."""
         for one in self.tasks.declared():
-            jobs: Any = one.jobs
-            self.client.jobs.apply(one.name, jobs, prune=one.named)
+            self.client.jobs.apply(one.name, one.jobs, prune=one.named)
 
     @property
     def sync(self) -> SyncApp:
