@@ -375,7 +375,7 @@ class TestCode:
         write_code("two", "", "unnamed_code.py")
 
         assert command("apply", "unnamed_code.py", "--check").exit_code == 1
-        assert asked(server) == [("two", ["two"], True), ("two-eu", ["two-eu"], True)]
+        assert asked(server) == [("key:two", ["two"], True), ("key:two-eu", ["two-eu"], True)]
         refused = command("apply", "unnamed_code.py", "--prune")
         assert refused.stderr == "set: --prune needs the name of the set in unnamed_code.py:5, like Tasks('shop')\n"
 

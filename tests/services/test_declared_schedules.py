@@ -129,6 +129,11 @@ async def test_only_a_named_set_is_pruned(site: Site) -> None:
     assert await site.live() == {"b", "x", "y"}
     await site.start(code())
     assert await site.live() == {"x", "y"}
+    await site.start(code(name="x"))
+    assert await site.live() == {"x", "y"}, "a set that is called like a key is another one"
+    await site.start(code("z", name="key:x"))
+    await site.start(code("x", name=None))
+    assert "z" in await site.live()
 
 
 async def test_code_without_a_name_does_not_outdate_other_code(site: Site) -> None:

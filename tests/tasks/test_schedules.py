@@ -86,8 +86,8 @@ def test_a_named_set_holds_all_and_without_a_name_each_schedule_stands_alone() -
     assert [(one.name, one.named, [job["key"] for job in one.jobs], one.stamp) for one in found] == [
         ("shop", True, ["a", "b", "c"], 7),
         ("empty", True, [], 7),
-        ("d", False, ["d"], 7),
-        ("e", False, ["e"], 7),
+        ("key:d", False, ["d"], 7),
+        ("key:e", False, ["e"], 7),
     ]
     twice = Tasks()
     twice.task("a", schedule=every("1h"))(lambda: None)
@@ -153,7 +153,7 @@ class TestMistakes:
             twice.declare(every("2h"), to="other")
         with pytest.raises(Invalid, match=rf"^{HERE}:\d+: task 'twice': payload got an unexpected"):
             twice.using(key="b").declare(every("2h"), cc="other")  # type: ignore[call-arg]
-        with pytest.raises(Invalid, match="key is longer than 92 characters; shorten it, or name the set"):
+        with pytest.raises(Invalid, match="key is longer than 88 characters; shorten it, or name the set"):
             twice.using(key="b" * 93).declare(every("2h"))
         assert list(jobs(tasks)) == ["twice"], "what is refused is not declared"
 

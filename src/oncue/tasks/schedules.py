@@ -16,12 +16,13 @@ from oncue.domain.errors import Invalid, Problem
 from oncue.tasks.places import BadDeclaration
 
 LONGEST_NAME = USUAL.tag - len(TAG)  # of a set: it is part of a tag
+ALONE = "key:"  # before a key: the name of the set that has only the job with this key
 
 
 class DeclaredSet(msgspec.Struct, frozen=True):
     """Declared jobs that are applied together. A set that code names is pruned: what it no longer declares ends.
 
-    Each schedule of a `Tasks()` without a name is a set of its own, named by its key: such code knows nothing of what
+    Each schedule of a `Tasks()` without a name is a set of its own, `key:` and its key: such code knows nothing of what
     other code declares, and must neither prune nor outdate it.
     """
 
@@ -76,7 +77,7 @@ def declared_sets(declared: Iterable[Schedules], build: int | None) -> tuple[Dec
             places[key] = place
             if one.name is None:
                 stamp = one.stamp() if build is None else build
-                alone.append(DeclaredSet(key, False, stamp, (fields,), (place,)))
+                alone.append(DeclaredSet(f"{ALONE}{key}", False, stamp, (fields,), (place,)))
         if one.name is not None:
             sets.setdefault(one.name, []).append(one)
     return (*(_together(name, several, build) for name, several in sets.items()), *alone)
@@ -107,6 +108,6 @@ def _check(fields: Mapping[str, Any], *, named: bool) -> None:
         message = "would be another instant with each start; write an instant, like at('2027-01-31T09:00:00Z')"
         raise Invalid.of(f"schedule{where}", "relative_time", message)
     define(dict(fields), {}, SystemClock().now())
-    if not named and len(fields["key"]) > LONGEST_NAME:
-        message = f"is longer than {LONGEST_NAME} characters; shorten it, or name the set: Tasks('shop')"
+    if not named and len(fields["key"]) > LONGEST_NAME - len(ALONE):
+        message = f"is longer than {LONGEST_NAME - len(ALONE)} characters; shorten it, or name the set: Tasks('shop')"
         raise Invalid.of("key", "out_of_range", message)
