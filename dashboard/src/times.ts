@@ -15,6 +15,11 @@ export function duration(ms: number): string {
   return pair(ms, DAY, "d", HOUR, "h");
 }
 
+/** The larger unit only, for narrow places: "32 min". */
+export function shortDuration(ms: number): string {
+  return duration(ms).split(" ").slice(0, 2).join(" ");
+}
+
 const UNITS: Record<string, number> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 
 /** "5m", as the API writes a step, in ms; 0 for other texts. */

@@ -65,10 +65,10 @@ function keyOf(line: Line): string {
 }
 
 const COLUMNS: Column<Line>[] = [
-  { head: "When", width: "7rem", phoneWidth: "5.5rem", cell: (line) => <When at={line.at} /> },
-  { head: "User", width: "13%", phoneWidth: "5.5rem", cell: (line) => <span class="cut">{line.user_id ?? <span class="faint">oncue itself</span>}</span> },
+  { head: "When", width: "7rem", phoneWidth: "5.3rem", cell: (line) => <When at={line.at} /> },
+  { head: "User", width: "13%", phoneWidth: "4.4rem", cell: (line) => <span class="cut">{line.user_id ?? <span class="faint">oncue itself</span>}</span> },
   { head: "Action", width: "11rem", phoneWidth: "auto", cell: (line) => <a class="main-link" href={href("/admin/audit", { action: line.action })}>{line.action}</a> },
-  { head: "Of", width: "9.5rem", wide: true, cell: (line) => <Thing line={line} /> },
+  { head: "Of", width: "9.5rem", phoneWidth: "6.4rem", cell: (line) => <Thing line={line} /> },
   { head: "Details", wide: true, cell: (line) => <Details of={line.detail} /> },
   { head: "From", width: "9rem", wide: true, cell: (line) => <span class="cut faint">{line.address}</span> },
 ];

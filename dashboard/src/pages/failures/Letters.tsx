@@ -76,12 +76,12 @@ export function nameOf(letter: DeadLetter): string {
 
 function columnsOf(withError: boolean): Column<DeadLetter>[] {
   return [
-    { head: "Job", width: "24%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}>{nameOf(letter)}</a> },
+    { head: "Job", width: "18%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}>{nameOf(letter)}</a> },
     { head: "Died", width: "6rem", phoneWidth: "5.2rem", cell: (letter) => <When at={letter.end_time} /> },
     { head: "Attempts", width: "5.5rem", align: "end", wide: true, cell: (letter) => <span class="number">{letter.attempt_number}</span> },
-    { head: "Queue", width: "8rem", wide: true, cell: (letter) => <span class="cut">{letter.queue}</span> },
+    { head: "Queue", width: "7rem", wide: true, cell: (letter) => <span class="cut">{letter.queue}</span> },
     { head: withError ? "Error" : "Message", wide: true, cell: (letter) => <span class="cut" title={letter.error_message ?? ""}>{withError && <b>{letter.error_type} </b>}{letter.error_message}</span> },
-    { head: "Payload", width: "24%", wide: true, cell: (letter) => <code class="cut">{letter.payload === null && letter.large.payload ? `${letter.large.payload} bytes` : JSON.stringify(letter.payload)}</code> },
+    { head: "Payload", width: "22%", wide: true, cell: (letter) => <code class="cut">{letter.payload === null && letter.large.payload ? `${letter.large.payload} bytes` : JSON.stringify(letter.payload)}</code> },
   ];
 }
 
