@@ -193,7 +193,7 @@ def test_past_and_coming_runs_are_accessible(dashboard: Dashboard) -> None:
     expect(page.locator(".last-failure")).to_be_visible()
     expect(page.get_by_role("heading", name="Next runs")).to_be_visible()
     assert violations(page) == []
-    page.goto(f"{dashboard.address}/jobs/{job['job_id']}/ledger")
+    dashboard.visit(page, f"/jobs/{job['job_id']}/ledger")
     expect(page.locator(".ledger-cell").first).to_be_visible()
     assert violations(page) == []
 

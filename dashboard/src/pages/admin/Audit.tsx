@@ -10,6 +10,7 @@ import { useEvents } from "../../live";
 import { href, query } from "../../router";
 import { isAdmin } from "../../session";
 import { now } from "../../time";
+import { known } from "../../windows";
 
 type Line = Schemas["AuditLine"];
 
@@ -43,7 +44,7 @@ export function Audit() {
 /** What the URL asks for. The window begins at a whole minute, so that the question is the same for a while. */
 function asked(): Record<string, string | undefined> {
   const given = (name: string): string | undefined => query.value.get(name) ?? undefined;
-  const length = WINDOWS[given("within") ?? ""];
+  const length = known(WINDOWS, given("within"));
   const from = length ? new Date(Math.floor((now() - length) / MINUTE) * MINUTE).toISOString() : undefined;
   return { object_id: given("object_id"), action: given("action"), user_id: isAdmin.value ? given("user_id") : undefined, start_time: from };
 }

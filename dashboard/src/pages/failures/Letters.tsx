@@ -13,6 +13,7 @@ import { usePulse } from "../../refresh";
 import { href, query, setQuery } from "../../router";
 import { can, ownOnly } from "../../session";
 import { now } from "../../time";
+import { known } from "../../windows";
 import { Letter } from "./Letter";
 import { LettersBar } from "./LettersBar";
 import { RecentBulks } from "./RecentBulks";
@@ -51,8 +52,8 @@ export function Letters({ filter: fixed }: { filter: LetterFilter }) {
 /** What the URL asks for. A window stays where it was when it was chosen. */
 function useWanted(): LetterFilter {
   const at = query.value;
-  const since = at.get("since") ?? "";
-  const start_time = useMemo(() => (HOURS[since] ? new Date(now() - HOURS[since] * 3_600_000).toISOString() : undefined), [since]);
+  const hours = known(HOURS, at.get("since"));
+  const start_time = useMemo(() => (hours ? new Date(now() - hours * 3_600_000).toISOString() : undefined), [hours]);
   const wanted = { task: at.get("task"), queue: at.get("queue"), job_id: at.get("job_id"), start_time, user_id: ownOnly.value };
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
 }

@@ -10,7 +10,7 @@ import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
 import { href, query, setQuery } from "../../router";
 import { stateOf } from "../../states";
-import { clock, duration, exact, now, zoneName } from "../../time";
+import { clock, duration, exact, now, readTime, zoneName } from "../../time";
 import { lengthOf } from "../../windows";
 import { NextRuns } from "./NextRuns";
 import type { Occurrence } from "./ledger";
@@ -29,7 +29,7 @@ export function TimelineTab({ job }: { job: Job }) {
   const minute = useMinute();
   const usual = usualWindow(job, minute);
   const length = lengthOf(query.value.get("window") ?? usual);
-  const centre = Number(query.value.get("at")) || minute;
+  const centre = readTime(query.value.get("at")) ?? minute;
   const span = { from: centre - length / 2, to: centre + length / 2 };
   const { runs, gaps, coming, error, reload } = useTimes(job, span, minute);
   const zone = job.schedule.timezone ?? "UTC";
