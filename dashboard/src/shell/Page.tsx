@@ -24,9 +24,9 @@ export function Page() {
     return () => void (isOver = true);
   }, [found?.page.load]);
   if (!found) return <Empty title="There is no page at this address." command="oncue --help" />;
-  if (!shown) return null;
+  if (!shown) return <Loading />;
   if ("failure" in shown) return <NotLoaded />;
-  if (shown.page.load !== found.page.load) return null;
+  if (shown.page.load !== found.page.load) return <Loading />;
   return <Boundary key={`${path.value.split("/")[1]} ${found.params.id}`}><shown.Body params={found.params} /></Boundary>;
 }
 
@@ -45,6 +45,11 @@ function NotLoaded() {
       <Button onClick={() => location.reload()}>Load it again</Button>
     </div>
   );
+}
+
+/** Shown by its style only if it takes a while. */
+function Loading() {
+  return <p class="loading faint">Loading …</p>;
 }
 
 class Boundary extends Component<{ children: ComponentChildren }, { error?: Error }> {
