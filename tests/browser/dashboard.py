@@ -133,8 +133,8 @@ class Dashboard:
         context.on("console", self._said)
         context.on("weberror", lambda error: self._problems.append(f"uncaught: {error.error}"))
         context.on("request", self._asked)
-        context.on("requestfinished", self._open.discard)
-        context.on("requestfailed", self._open.discard)
+        context.on("requestfinished", self._answered)
+        context.on("requestfailed", self._answered)
         self._contexts.append(context)
         return context
 
@@ -149,6 +149,9 @@ class Dashboard:
             self._open.add(request)
         if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
             self._problems.append(f"a request to another host: {request.url}")
+
+    def _answered(self, request: Request) -> None:
+        self._open.discard(request)
 
     def take_problems(self) -> list[str]:
         """What went wrong in any page and was not expected. A test that leaves any fails."""

@@ -99,6 +99,23 @@ def test_a_viewer_changes_nothing_on_any_page(dashboard: Dashboard, places: dict
         assert found == [], path
 
 
+def test_an_address_that_means_nothing_breaks_no_page(dashboard: Dashboard) -> None:
+    job = f"/jobs/{dashboard.api().job(name='addressed')['job_id']}"
+    addresses = {
+        f"{job}?at=9e99&window=constructor": "addressed",
+        f"{job}/ledger?window=constructor": "addressed",
+        "/runs?ended_after=garbage&ended_before=zzz": "Runs",
+        "/upcoming?from=275760-09-13&to=x": "Upcoming",
+        "/upcoming?window=constructor": "Upcoming",
+        "/failures/letters?since=constructor": "Failures",
+        "/admin/audit?within=constructor": "Admin",
+    }
+    dashboard.expect_trouble("status of 4")
+    page = dashboard.open("/jobs")
+    for path, title in addresses.items():
+        show(dashboard, page, path, title)
+
+
 def left_out(places: dict[str, str]) -> list[str]:
     """Patterns of the table of pages that are not those of a place here."""
     patterns = re.findall(r'pattern: "([^"]+)"', PAGES.read_text())
