@@ -15,7 +15,7 @@ export const COLUMNS: Column<Run>[] = [
   { head: "Task", width: "10%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
   { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
   { head: "Ended", width: "6rem", phoneWidth: "6rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
-  { head: "Took", width: "6.6rem", phoneWidth: "5rem", align: "end", cell: (run) => <Took run={run} /> },
+  { head: "Took", width: "7.2rem", phoneWidth: "5rem", align: "end", cell: (run) => <Took run={run} /> },
   { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "5.2rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
   { head: <abbr title="Attempts">Tries</abbr>, width: "3.5rem", align: "end", wide: true, cell: (run) => <span class={run.attempt_number > 1 ? "number" : "number faint"}>{run.attempt_number || "–"}</span> },
   { head: "By", width: "5rem", wide: true, cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },

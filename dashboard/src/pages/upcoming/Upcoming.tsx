@@ -47,7 +47,7 @@ export default function Upcoming() {
         { param: "by", label: "Lanes by", choices: ["task", "queue"], one: true, fallback: "task" },
         { param: "task", label: "Task", suggestions: tasks.data?.tasks.map((task) => task.name) },
         { param: "queue", label: "Queue", suggestions: queues.data?.queues.map((queue) => queue.name) },
-        { param: "clock", label: "Second clock", placeholder: zone ? `Second clock: ${zone}` : "Second clock", suggestions: zones },
+        { param: "clock", label: "Second clock", placeholder: zone ? `Also in ${zone}` : "Second clock", suggestions: zones },
       ]} />
       <Shown asked={asked} now={now} />
       {error && <Trouble error={error} />}
