@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
 
@@ -46,7 +46,7 @@ async def _measured(
     stand: Stand,
     options: Options,
     role: str,
-    of: tuple[Measure, Measure, Measure],
+    of: Sequence[Measure],
     work: Callable[[], Awaitable[object]],
 ) -> list[Row]:
     rate, own, store = of
@@ -62,14 +62,14 @@ async def _measured(
 
 async def _taken(stand: Stand, session: asyncpg.Connection, step: Step) -> None:
     """Wait until the outbox is empty."""
-    left, since = -1, stand.clock.monotonic()
-    while now_left := await session.fetchval("select count(*) from outbox"):
+    first, since = -1, stand.clock.monotonic()
+    while now_first := await session.fetchval("select seq from outbox order by seq limit 1"):
         step("taking in", 0, None)
         stand.processes.check()
-        if now_left != left:
-            left, since = now_left, stand.clock.monotonic()
+        if now_first != first:
+            first, since = now_first, stand.clock.monotonic()
         elif stand.clock.monotonic() - since > PROGRESS_TIMEOUT:
-            raise stand.processes.failure(f"{left} rows are in the outbox, and none is taken in for a minute")
+            raise stand.processes.failure("rows are in the outbox, and none is taken in for a minute")
         await stand.clock.sleep(POLL_INTERVAL)
 
 
