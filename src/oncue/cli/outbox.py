@@ -85,6 +85,17 @@ def _shown(row: Enqueued) -> dict[str, Any]:
     }
 
 
+@command.command("ddl", epilog="\b\nExamples:\n  oncue outbox ddl | sqlite3 app.db\n  oncue outbox ddl | psql shop")
+def ddl() -> None:
+    """Print the outbox table for a database without oncue.
+
+    `oncue.enqueue` writes to it in the application's transactions, and `oncue relay` creates the jobs.
+    """
+    from oncue.enqueuing import DDL
+
+    say(DDL.rstrip())
+
+
 @command.command("retry", epilog=RETRY)
 @options(options_named(WHERE))
 @JOB_IDS
