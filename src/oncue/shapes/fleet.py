@@ -108,7 +108,7 @@ class EnqueuedJob(msgspec.Struct, frozen=True, kw_only=True):
     job_id: UUID
     """the id that the job will have"""
     status: str
-    """`waiting`, or `refused`: it stays until somebody retries or discards it"""
+    """`waiting`, or `refused`: it stays until an administrator retries or discards it"""
     task: str
     user_id: str = ""
     db_role: str = ""
