@@ -141,6 +141,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "GET /processes": _queries(""),
     "GET /scaling": _queries("", "queue=slow"),
     "GET /findings": _queries(""),
+    "GET /outbox": _queries("", "status=refused"),
     "GET /stats": _queries(""),
     "GET /stats/series": [
         *_queries("what=succeeded", "what=succeeded&from={from}&to={to}&step=1h"),

@@ -1,32 +1,50 @@
-"""Enqueue a job in your own transaction: it exists if and when the transaction commits. PostgreSQL only.
+"""Enqueue a job in your own transaction: it exists if and when the transaction commits.
 
     async with connection.transaction():
         await connection.execute("insert into users …")
         job_id = await oncue.enqueue(connection, welcome, user=7)
 
-The function `enqueue` in the database does the work; this is a way to call it that any driver understands. Nothing of
-oncue's server is imported, and no driver either.
+On PostgreSQL with oncue's tables the function `enqueue` in the database does the work; this is a way to call it that
+any driver understands. In other databases a row of the table `oncue_outbox` waits for `oncue relay`. Nothing of oncue's
+server is imported, and no driver either.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Mapping
+import os
+import re
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypedDict, Unpack, overload
 from uuid import UUID
 
 import msgspec
 
+from oncue.clock import SystemClock
+from oncue.domain.ids import uuid7
+
 P = ParamSpec("P")
 
 SCHEMA = "oncue"  # where the database of the application has oncue's tables
 
+TABLE = "oncue_outbox"  # in databases of applications that oncue's tables are not in
+DDL = f"""\
+create table {TABLE} (
+  id text primary key,                -- the Idempotency-Key of the request, unless the row has its own
+  task text not null,
+  payload text not null,              -- JSON
+  options text not null,              -- JSON: the other fields of the job
+  idempotency_key text unique,
+  at bigint not null,                 -- microseconds since 1970
+  retry_at bigint not null default 0,
+  why text);                          -- why it was refused
+create index {TABLE}_next on {TABLE} (retry_at, id);
+"""
+
 _NAMES = ("task", "payload", "options", "idempotency_key", "require_task")
-_PLACES = {
-    "asyncpg": ("$1", "$2", "$3", "$4", "$5"),
-    "named": tuple(f":{name}" for name in _NAMES),
-    "percent": ("%s",) * 5,
-}
+_COLUMNS = ("id", "task", "payload", "options", "idempotency_key", "at")
+_KEY = re.compile("[ -~]{1,255}")
 
 
 class Handle(Protocol[P]):
@@ -77,14 +95,14 @@ Values: TypeAlias = tuple[str, str, str, str | None, bool]  # of the parameters 
 
 
 class Outbox:
-    """Enqueues by the function in this schema of the database."""
+    """Enqueues by the function in this schema of the database. With `table`, and in SQLite, by a row of that table,
+    which `oncue relay` turns into a job; then the id is the row's."""
 
-    def __init__(self, schema: str = SCHEMA) -> None:
-        quoted = '"' + schema.replace('"', '""') + '"'
-        self._calls = {
-            style: f"select {quoted}.enqueue(cast({task} as text), cast(cast({payload} as text) as jsonb), "
-            f"cast(cast({options} as text) as jsonb), cast({key} as text), cast({require} as boolean))"
-            for style, (task, payload, options, key, require) in _PLACES.items()
+    def __init__(self, schema: str = SCHEMA, *, table: str | None = None) -> None:
+        self._by_row = table is not None
+        self._calls = {style: _calling(_quoted(schema), *places) for style, places in _places(_NAMES).items()}
+        self._inserts = {
+            style: _inserting(_quoted(table or TABLE), *places) for style, places in _places(_COLUMNS).items()
         }
 
     # A connection with an awaitable `execute` may have a `cursor` and a `scalar`, too: the first that fits decides.
@@ -106,26 +124,85 @@ class Outbox:
         task may be deployed later. An async connection returns the id when it is awaited.
         """
         values = _named(task, *args, **given) if isinstance(task, str) else _handled(task, args, given)
-        return self._call(connection, values)
+        if self._by_row or _is_sqlite(connection):
+            return _ask(connection, self._inserts, _COLUMNS, _row(*values))
+        return _ask(connection, self._calls, _NAMES, values)
 
-    def _call(self, connection: Any, values: Values) -> Awaitable[UUID] | UUID:
-        if hasattr(connection, "fetchval"):
-            if hasattr(connection, "acquire"):
-                raise TypeError("a pool has no transaction; acquire a connection, and enqueue with that")
-            return _awaited(connection.fetchval(self._calls["asyncpg"], *values))
-        if hasattr(connection, "scalar"):
-            from sqlalchemy import text  # whoever has such a connection has it
 
-            found = connection.scalar(text(self._calls["named"]), dict(zip(_NAMES, values, strict=True)))
-            return _awaited(found) if inspect.isawaitable(found) else _id(found)
-        if inspect.iscoroutinefunction(getattr(connection, "execute", None)):
-            return _fetched(connection, self._calls["percent"], values)
-        if hasattr(connection, "cursor"):
-            with connection.cursor() as cursor:
-                cursor.execute(self._calls["percent"], values)
-                return _id(_first(cursor.fetchone()))
-        kind = type(connection).__name__
-        raise TypeError(f"cannot enqueue with {kind}: pass a connection of asyncpg, psycopg, SQLAlchemy or Django")
+def _ask(
+    connection: Any, statements: Mapping[str, str], names: Sequence[str], values: tuple[Any, ...]
+) -> Awaitable[UUID] | UUID:
+    """Run the statement on any kind of connection; return the id that it returns."""
+    if hasattr(connection, "fetchval"):
+        if hasattr(connection, "acquire"):
+            raise TypeError("a pool has no transaction; acquire a connection, and enqueue with that")
+        return _awaited(connection.fetchval(statements["asyncpg"], *values))
+    if hasattr(connection, "scalar"):
+        from sqlalchemy import text  # whoever has such a connection has it
+
+        found = connection.scalar(text(statements["named"]), dict(zip(names, values, strict=True)))
+        return _awaited(found) if inspect.isawaitable(found) else _id(found)
+    if inspect.iscoroutinefunction(getattr(connection, "execute", None)):
+        return _fetched(connection, statements["percent"], values)
+    if _is_sqlite3(connection):
+        return _id(_first(next(iter(connection.execute(statements["question"], values).fetchall()), None)))
+    if hasattr(connection, "cursor"):
+        with connection.cursor() as cursor:
+            cursor.execute(statements["percent"], values)
+            return _id(_first(cursor.fetchone()))
+    kind = type(connection).__name__
+    raise TypeError(f"cannot enqueue with {kind}: pass a connection of asyncpg, psycopg, SQLAlchemy, Django or sqlite3")
+
+
+def _is_sqlite(connection: Any) -> bool:
+    if _is_sqlite3(connection) or getattr(connection, "vendor", None) == "sqlite":  # Django's
+        return True
+    bound = connection.get_bind() if hasattr(connection, "get_bind") else connection  # a session of SQLAlchemy
+    return getattr(getattr(bound, "dialect", None), "name", None) == "sqlite"
+
+
+def _is_sqlite3(connection: Any) -> bool:
+    """Whether it is a connection of the standard library, which is imported then."""
+    module = sys.modules.get("sqlite3")
+    return module is not None and isinstance(connection, module.Connection)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _places(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the places of values, as each kind of driver writes them."""
+    return {
+        "asyncpg": tuple(f"${place}" for place, _ in enumerate(names, 1)),
+        "named": tuple(f":{name}" for name in names),
+        "percent": ("%s",) * len(names),
+        "question": ("?",) * len(names),
+    }
+
+
+def _calling(schema: str, task: str, payload: str, options: str, key: str, require: str) -> str:
+    return (
+        f"select {schema}.enqueue(cast({task} as text), cast(cast({payload} as text) as jsonb), "
+        f"cast(cast({options} as text) as jsonb), cast({key} as text), cast({require} as boolean))"
+    )
+
+
+def _inserting(table: str, *places: str) -> str:
+    """The same key with the same job returns the row that has it, and with another job nothing."""
+    same = " and ".join(f"o.{name} = excluded.{name}" for name in ("task", "payload", "options"))
+    return (
+        f"insert into {table} as o ({', '.join(_COLUMNS)}) values ({', '.join(places)}) "
+        f"on conflict (idempotency_key) do update set at = o.at where {same} returning id"
+    )
+
+
+def _row(task: str, payload: str, options: str, key: str | None, _: bool) -> tuple[str, str, str, str, str | None, int]:
+    """Return the columns of a row. Whether the task is registered is known to the server alone, which sees it later."""
+    if key is not None and not _KEY.fullmatch(key):
+        raise ValueError("idempotency_key must be 1 to 255 printable ASCII characters")
+    at = SystemClock().now()
+    return str(uuid7(at, os.urandom(8))), task, payload, options, key, at
 
 
 def _named(
@@ -161,10 +238,14 @@ async def _fetched(connection: Any, call: str, values: Values) -> UUID:
 
 def _first(row: Any) -> Any:
     """Return the only value of a row, whatever kind of rows the connection makes."""
+    if row is None:
+        return None
     return next(iter(row.values())) if isinstance(row, Mapping) else row[0]
 
 
 def _id(found: Any) -> UUID:
+    if found is None:
+        raise ValueError("this idempotency_key was already used with another task, payload or options; use a new key")
     return UUID(str(found))
 
 

@@ -11,6 +11,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 from click.testing import CliRunner, Result
+from tests.cli.conftest import StandIn
+from tests.cli.standin import Request, Said
 
 from oncue.cli.main import main
 
@@ -94,6 +96,23 @@ def test_what_waits_is_listed_retried_and_discarded(shop: Shop) -> None:
     assert json.loads(shop.oncue("outbox", "list", "--refused", "--json").output)["outbox"] == []
     assert shop.oncue("outbox", "discard", str(first), str(second), "-y").output == "2 discarded.\n"
     assert json.loads(shop.oncue("outbox", "list", "--json").output)["outbox"] == []
+
+
+def test_a_server_lists_it_page_by_page(stand_in: StandIn) -> None:
+    def answer(request: Request) -> Said:
+        second = "page_token" in request.query
+        row = {"job_id": str(UUID(int=1 + second)), "status": "refused", "task": "ship", "why": "over quota"}
+        return 200, {"outbox": [row], "next_page_token": None if second else "next"}
+
+    standin = stand_in(answer)
+
+    found = json.loads(CliRunner().invoke(main, ["outbox", "list", "--refused", "--json"]).stdout)["outbox"]
+    table = CliRunner().invoke(main, ["outbox", "list", "--limit", "1"]).stdout
+
+    assert [one["job_id"] for one in found] == [str(UUID(int=1)), str(UUID(int=2))]
+    assert (str(UUID(int=1)) in table, str(UUID(int=2)) in table, "over quota" in table) == (True, False, True)
+    assert {request.path for request in standin.requests} == {"/v1/outbox"}
+    assert standin.requests[0].query["status"] == "refused"
 
 
 def test_discarding_asks_first(shop: Shop) -> None:

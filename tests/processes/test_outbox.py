@@ -1,11 +1,13 @@
-"""Schedulers are killed while applications enqueue: what was committed comes once, and what was rolled back never."""
+"""Schedulers and applications are killed while jobs are enqueued: what was committed comes once, the rest never."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
 
@@ -13,18 +15,16 @@ import asyncpg
 import pytest
 from tests.processes.fleet import DEADLINE, LONG, Fleet
 
-from oncue import Outbox
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Role, Task
 from oncue.settings import Settings
 
 pytestmark = [pytest.mark.kills, pytest.mark.anyio]
 
-KILLS = 60 if LONG else 4
-WRITERS = 8
-SCHEDULERS = 2
-
-outbox = Outbox()
+KILLS = 2  # of each kind, at least
+SECONDS = 60 if LONG else 0
+SELLING = "select count(*) from pg_stat_activity where application_name = 'shop' and datname = current_database()"
+SHOP = Path(__file__).with_name("shop.py")
 
 
 @asynccontextmanager
@@ -39,70 +39,77 @@ async def store(fleet: Fleet, folder: Path) -> AsyncIterator[Engine]:
         await engine.close()
 
 
-async def write(url: str, chance: Random, until: asyncio.Event) -> None:
-    """Each order is stored with its job. Sometimes the transaction is rolled back, or its connection breaks."""
-    while not until.is_set():
-        connection = await asyncpg.connect(url)
-        try:
-            for _ in range(50):
-                await _one(connection, chance)
-                if connection.is_closed() or until.is_set():
-                    break
-        finally:
-            connection.terminate()
+class Shops:
+    """Two applications; one that is killed is replaced."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._count = 0
+        self.open: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        self._count += 1
+        self.open.append(subprocess.Popen([sys.executable, SHOP, self._url, str(self._count)]))
+
+    def kill(self) -> None:
+        shop = self.open.pop(0)
+        assert shop.poll() is None, "it ended by itself"
+        shop.kill()
+        shop.wait()
 
 
-async def _one(connection: asyncpg.Connection, chance: Random) -> None:
-    transaction = connection.transaction()
-    await transaction.start()
-    key = f"order {chance.randrange(200)}" if chance.random() < 0.2 else None
-    job_id = await outbox.enqueue(connection, "ship", idempotency_key=key)
-    await connection.execute("insert into orders values ($1) on conflict do nothing", job_id)
-    match chance.randrange(10):
-        case 0 | 1 | 2:
-            await transaction.rollback()
-        case 3:  # nobody is told whether it was committed
-            ending = asyncio.create_task(transaction.commit())
-            await asyncio.sleep(chance.random() * 0.002)
-            connection.terminate()
-            with suppress(Exception):
-                await ending
-        case _:
-            await transaction.commit()
+@contextmanager
+def shops(url: str, count: int) -> Iterator[Shops]:
+    found = Shops(url)
+    try:
+        for _ in range(count):
+            found.start()
+        yield found
+    finally:
+        while found.open:
+            found.kill()
 
 
-async def test_killed_schedulers_create_what_was_committed_once_and_what_was_rolled_back_never(
+async def test_what_was_committed_comes_once_and_what_was_rolled_back_never_whoever_is_killed(
     postgres_fleet: Fleet, postgres_url: str, tmp_path: Path
 ) -> None:
-    fleet = postgres_fleet
+    fleet, chance = postgres_fleet, Random(1)
     fleet.engine = f"{postgres_url}?schema=oncue"
     session = await asyncpg.connect(postgres_url)
     await session.execute("create table orders (job_id uuid primary key)")
     async with store(fleet, tmp_path) as engine:
-        enough, chance = asyncio.Event(), Random(1)
-        writers = [asyncio.create_task(write(postgres_url, Random(seed), enough)) for seed in range(WRITERS)]
-        schedulers = [fleet.start("scheduler") for _ in range(SCHEDULERS)]
-        created = "select count(*) from oncue.waiting"
-        for _ in range(KILLS):
-            before = await session.fetchval(created)
-            async with asyncio.timeout(DEADLINE):
-                while await session.fetchval(created) == before:  # a killed one has been replaced, and takes in
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(chance.random() * 0.1)
-            schedulers.pop(0).kill()
-            schedulers.append(fleet.start("scheduler"))
-        enough.set()
-        await asyncio.gather(*writers)
+        schedulers = [fleet.start("scheduler") for _ in range(2)]
+        until = time.monotonic() + SECONDS
+        with shops(postgres_url, 2) as sellers:
+            kills = 0
+            while kills < KILLS or time.monotonic() < until:
+                await more(session, "orders")
+                await more(session, "oncue.waiting")  # whoever was killed has been replaced
+                await asyncio.sleep(chance.random() * 0.1)
+                schedulers.pop(0).kill()
+                sellers.kill()
+                schedulers.append(fleet.start("scheduler"))
+                sellers.start()
+                kills += 1
         async with asyncio.timeout(DEADLINE):
+            while await session.fetchval(SELLING):  # the server may still commit what a killed one has sent
+                await asyncio.sleep(0.02)
             while (await engine.outbox.state()).waiting:
                 await asyncio.sleep(0.02)
-        for one in schedulers:
-            one.send(signal.SIGTERM)
 
         orders = {row[0] for row in await session.fetch("select job_id from orders")}
-        jobs = [row[0] for row in await session.fetch("select run_id from oncue.waiting")]
-        assert len(jobs) == len(set(jobs))
-        assert set(jobs) == orders
+        created = "select object_id from oncue.audit where action = 'job.create'"
+        assert {row[0] for row in await session.fetch("select run_id from oncue.waiting")} == orders
+        assert sorted(row[0] for row in await session.fetch(created)) == sorted(orders)
         assert (await engine.outbox.state()).refused == 0
-        assert len(orders) > KILLS * 10
+        assert len(orders) > kills * 10
     await session.close()
+
+
+async def more(session: asyncpg.Connection, table: str) -> None:
+    """Wait until a table has more rows."""
+    count = f"select count(*) from {table}"
+    before = await session.fetchval(count)
+    async with asyncio.timeout(DEADLINE):
+        while await session.fetchval(count) == before:
+            await asyncio.sleep(0.02)

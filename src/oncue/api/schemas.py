@@ -21,6 +21,7 @@ from oncue.api import (
     keys,
     notifications,
     occurrences,
+    outbox,
     register_tasks,
     schedules,
     series,
@@ -42,7 +43,7 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Ses
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview, BulkRefusal, BulkSample
 from oncue.shapes.errors import ErrorGroup
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
+from oncue.shapes.fleet import EnqueuedJob, Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.jobs import (
     Explanation,
     Job,
@@ -92,7 +93,7 @@ SHAPES = (
     *(JobStats, Spread, EndedRun),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(ErrorGroup, Bulk, BulkPreview, BulkSample, BulkRefusal),
-    *(TaskInfo, Worker, Queue, QueueScaling, Finding),
+    *(TaskInfo, Worker, Queue, QueueScaling, Finding, EnqueuedJob),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
     *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
     *(Server, Process),
@@ -111,6 +112,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
     ("Finding", "check"): Check,
+    ("EnqueuedJob", "status"): (outbox.WAITING, outbox.REFUSED),
     ("KnownProblem", "severity"): (State.PROBLEM, State.WARNING),
     ("AppliedStep", "action"): Action,
     ("Series", "what"): series.KINDS,
@@ -224,6 +226,7 @@ def _lists() -> dict[str, Schema]:
         "ErrorPage": _page("errors", "ErrorGroup"),
         "AuditPage": _page("audit", "AuditLine"),
         "FindingPage": _page("findings", "Finding"),
+        "OutboxPage": _page("outbox", "EnqueuedJob"),
         "Tasks": _object(tasks=_several("TaskInfo")),
         "Workers": _object(workers=_several("Worker")),
         "Queues": _object(queues=_several("Queue")),

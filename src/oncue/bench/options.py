@@ -25,6 +25,8 @@ class Options(msgspec.Struct, frozen=True):
     """Workers in each round of `scale`."""
     rounds: int = 9
     """Of `counting`, each with and without."""
+    intake: int = 50_000
+    """Rows of the outbox that are taken in."""
     recurring: tuple[int, ...] = (3_000, 10_000)
     """Jobs that run every second, in each round."""
     recurring_seconds: int = 10
@@ -44,6 +46,7 @@ QUICK = Options(
     seconds=4,
     minutes=1,
     rounds=1,
+    intake=10_000,
     recurring=(3_000,),
     recurring_seconds=3,
     idle_seconds=2,

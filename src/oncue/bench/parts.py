@@ -13,6 +13,7 @@ from oncue.bench.counting import counting
 from oncue.bench.creating import create
 from oncue.bench.filling import full, snapshot
 from oncue.bench.idling import idle
+from oncue.bench.intake import intake
 from oncue.bench.measures import Row, Step
 from oncue.bench.options import Options
 from oncue.bench.recurring import recurring
@@ -40,11 +41,17 @@ PARTS: dict[str, Part] = {
     "scale": scale,
     "soak": soak,
     "counting": counting,
+    "intake": intake,
 }
-BY_NAME_ONLY = ("soak", "counting")
+BY_NAME_ONLY = ("soak", "counting", "intake")
 EVERY = tuple(name for name in PARTS if name not in BY_NAME_ONLY)
 USUAL = tuple(name for name in EVERY if name not in ("full", "scale"))
-PLACES: dict[str, Place] = {"scale": roles_apart, "soak": narrow_history, "counting": roles_apart}
+PLACES: dict[str, Place] = {
+    "scale": roles_apart,
+    "soak": narrow_history,
+    "counting": roles_apart,
+    "intake": roles_apart,
+}
 """Of parts that do not share `oncue up` with the others. They are for PostgreSQL: one file is for one machine."""
 WARM_UP = 2_000  # runs
 

@@ -73,7 +73,7 @@ def asking(
     """Open a client for this block; its errors end the command. `names` maps a field to the option the user typed."""
     from oncue.client import Client, ClientError, ServerUnreachable
 
-    url, context = _server(url)
+    url, context = server_of(url)
     try:
         client = Client(url, key, timeout=TIMEOUT, retries=RETRIES, context=context)
     except ValueError as wrong:
@@ -90,7 +90,7 @@ def asking(
         raise click.UsageError(str(wrong)) from None
 
 
-def _server(url: str | None) -> tuple[str | None, str | None]:
+def server_of(url: str | None) -> tuple[str | None, str | None]:
     """Return the address and the context that the options name. An option goes before a variable."""
     ctx = click.get_current_context(silent=True)
     context = None if ctx is None else ctx.meta.get(_CONTEXT)
@@ -105,7 +105,7 @@ def names_server(url: str | None) -> bool:
     """Whether a server is named at all: by an option, a variable, or the current context."""
     from oncue.client.contexts import read_contexts
 
-    if url is not None or _server(url)[1] is not None or os.environ.get("ONCUE_CONTEXT"):
+    if url is not None or server_of(url)[1] is not None or os.environ.get("ONCUE_CONTEXT"):
         return True
     try:
         return read_contexts().current is not None

@@ -38,8 +38,9 @@ PART is any of
   scale      drain with 1, 2 and 4 workers on one PostgreSQL
   soak       10,000 a second for half an hour: is it flat? (PostgreSQL)
   counting   nine drains with metrics and nine without, in turn (PostgreSQL)
-Without PART all but the last four run, which take long. --all adds full and
-scale; soak and counting run only by name.
+  intake     50,000 jobs that were enqueued in a transaction (PostgreSQL)
+Without PART all but the last five run. --all adds full and scale; soak,
+counting and intake run only by name.
 
 \b
 Examples:
@@ -84,7 +85,7 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.argument("parts", metavar="[PART]...", nargs=-1, callback=_known)
 @click.option("--only", type=click.Choice(["sqlite", "postgres"]), help="Measure one engine instead of both.")
 @click.option("--quick", is_flag=True, help="Measure less: both engines within two minutes.")
-@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak` and `counting`.")
+@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak`, `counting` and `intake`.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Number of runs to drain. [default: 100,000]")
 @click.option("--seconds", type=click.IntRange(1), metavar="N", help="Seconds of sustained load. [default: 30]")
 @click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Minutes of soak. [default: 30]")

@@ -18,7 +18,7 @@ from oncue.cli.printing import say
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 SECTIONS = {
-    "Run oncue": ("dev", "up", "api", "scheduler", "worker"),
+    "Run oncue": ("dev", "up", "api", "scheduler", "worker", "relay"),
     "Work": ("enqueue", "jobs", "runs", "dead", "bulk"),
     "Jobs as code": ("apply", "export", "import", "preview"),
     "Look": (

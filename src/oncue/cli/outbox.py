@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import click
+import msgspec
 
+from oncue.cli.asking import CONTEXT, LARGEST_PAGE, URL, asking, names_server
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options, storing
@@ -27,6 +30,7 @@ T = TypeVar("T")
 EXAMPLES = """\b
 Examples:
   oncue outbox list --engine postgresql://db/shop?schema=oncue
+  oncue outbox list --url https://oncue.example.org
   oncue outbox list --refused --json
   oncue outbox retry --all
   oncue outbox discard 01a1ebef-0b45-7b06-b5b0-c13a7bd1a9d2
@@ -52,15 +56,20 @@ def command() -> None:
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue outbox list --refused")
-@options(options_named(WHERE))
+@options(options_named(WHERE), (URL, CONTEXT))
 @click.option("--refused", is_flag=True, help="Only those that were refused.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most N items.")
 @AS_JSON
-def list_(refused: bool, limit: int, as_json: bool, **given: Any) -> None:
+def list_(refused: bool, limit: int, as_json: bool, url: str | None, **given: Any) -> None:
     """List jobs that wait or were refused."""
-    only = True if refused else None
-    found = in_store(lambda engine: engine.outbox.listed(limit, refused=only), given, as_json=as_json)
-    shown = [_shown(row) for row in found]
+    if given["engine"] or not names_server(url):
+        only = True if refused else None
+        found = in_store(lambda engine: engine.outbox.listed(limit, refused=only), given, as_json=as_json)
+        shown = [_shown(row) for row in found]
+    else:
+        with asking(url, as_json=as_json) as client:
+            listed = client.outbox(status="refused" if refused else None, limit=min(limit, LARGEST_PAGE))
+            shown = [msgspec.to_builtins(one) for one in islice(listed, limit)]
     if as_json:
         print_json({"outbox": shown})
         return
@@ -70,8 +79,6 @@ def list_(refused: bool, limit: int, as_json: bool, **given: Any) -> None:
 
 
 def _shown(row: Enqueued) -> dict[str, Any]:
-    import msgspec
-
     return {
         "job_id": str(row.job_id),
         "status": "refused" if row.refused else "waiting",
@@ -83,6 +90,17 @@ def _shown(row: Enqueued) -> dict[str, Any]:
         "enqueued_at": rfc3339(row.at),
         "why": row.why,
     }
+
+
+@command.command("ddl", epilog="\b\nExamples:\n  oncue outbox ddl | sqlite3 app.db\n  oncue outbox ddl | psql shop")
+def ddl() -> None:
+    """Print the outbox table for a database without oncue.
+
+    `oncue.enqueue` writes to it in the application's transactions, and `oncue relay` creates the jobs.
+    """
+    from oncue.enqueuing import DDL
+
+    say(DDL.rstrip())
 
 
 @command.command("retry", epilog=RETRY)

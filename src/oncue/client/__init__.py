@@ -36,7 +36,7 @@ from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview
 from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.events import ChangedJob
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
+from oncue.shapes.fleet import EnqueuedJob, Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.jobs import (
     Explanation,
     JobFields,
@@ -85,6 +85,7 @@ __all__ = [
     "Conflict",
     "EditPreview",
     "EndedRun",
+    "EnqueuedJob",
     "ErrorGroup",
     "Event",
     "Explanation",

@@ -8,7 +8,7 @@ from typing import Any
 
 from oncue.client.call import Call, Id, Page, anything, change, field, get, model, page_of, path
 from oncue.shapes.accounts import AuditLine
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
+from oncue.shapes.fleet import EnqueuedJob, Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.lookup import Lookup
 from oncue.shapes.runs import Run
 
@@ -114,6 +114,14 @@ def audit_page(
         limit=limit,
         page_token=page_token,
     )
+
+
+def outbox_page(
+    *, status: str | None = None, limit: int | None = None, page_token: str | None = None
+) -> Call[Page[EnqueuedJob]]:
+    """List jobs that applications enqueued in their own transactions and that are not created yet, oldest first.
+    `status`: only those that are "waiting" or "refused". For administrators."""
+    return get(path("outbox"), page_of("outbox", EnqueuedJob), status=status, limit=limit, page_token=page_token)
 
 
 def findings_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[Finding]]:

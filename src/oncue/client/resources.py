@@ -170,6 +170,7 @@ class Calls(Resource[C]):
     upcoming_skipped = asks(overview.upcoming_skipped)
     audit = lists(fleet.audit_page)
     findings = lists(fleet.findings_page)
+    outbox = lists(fleet.outbox_page)
     errors = lists(error_groups.page)
     scaling = asks(fleet.scaling)
 

@@ -59,7 +59,8 @@ def has_more_values(value: Any, most: int) -> bool:
             most -= len(one)
             if most < 0:
                 return True
-            todo += one.values() if isinstance(one, dict) else one
+            inner = one.values() if isinstance(one, dict) else one
+            todo += [value for value in inner if isinstance(value, dict | list)]
     return False
 
 

@@ -36,9 +36,13 @@ class LargeValues:
         self._clock = clock
         self._inline_cap = inline_cap
 
+    def is_inline(self, payload: bytes) -> bool:
+        """Whether a payload is small enough for the database."""
+        return len(payload) <= self._inline_cap
+
     async def referred(self, payload: bytes | None, uid: UserNumber) -> bytes | None:
         """Return the payload as it will be stored: a large one as a reference, which `save` must come before."""
-        if payload is None or len(payload) <= self._inline_cap:
+        if payload is None or self.is_inline(payload):
             return payload
         key = object_key(Kind.PAYLOAD, uid, self._clock.now(), secrets.token_bytes(RANDOM_BYTES))
         return await asyncio.to_thread(_unsaved, payload, key)

@@ -27,19 +27,20 @@ def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defa
 
 
 def hint_of(new: NewJob) -> Hint:
-    if new.run is not None:
-        return Hint(Topic.RUNS, due=new.run.wanted)
-    return Hint(Topic.JOBS, due=new.cursor.next_at if new.cursor else None)
+    [hint] = hints_of([new])
+    return hint
 
 
 def hints_of(news: Iterable[NewJob]) -> list[Hint]:
     """Of each topic, the earliest hint."""
-    first: dict[Topic, Hint] = {}
-    for found in map(hint_of, news):
-        known = first.get(found.topic)
-        if known is None or (known.due is not None and (found.due is None or found.due < known.due)):
-            first[found.topic] = found
-    return list(first.values())
+    runs, jobs = list[Instant](), list[Instant]()
+    for new in news:
+        if new.run is not None:
+            runs.append(new.run.wanted)
+        elif new.cursor is not None:
+            jobs.append(new.cursor.next_at)
+    earliest = ((Topic.RUNS, runs), (Topic.JOBS, jobs))
+    return [Hint(topic, due=min(instants)) for topic, instants in earliest if instants]
 
 
 def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> None:

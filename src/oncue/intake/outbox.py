@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from oncue.domain.errors import (
     Forbidden,
@@ -15,18 +17,27 @@ from oncue.domain.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from oncue.domain.ids import ClassId, UserNumber
+from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Job, Spec
+from oncue.domain.lane import FREE
+from oncue.domain.schedule import Schedule
+from oncue.domain.secret_refs import may_name_any
 from oncue.engines.outbox_values import Decision, Enqueued, Kept
-from oncue.engines.port import AuditEntry, Created, Creation, NewJob, Role
+from oncue.engines.port import AuditEntry, Created, Creation, NewJob, Role, Task
 from oncue.intake.context import Intake, UserWithRole
 from oncue.intake.definitions import Definitions, checked
 from oncue.intake.new_jobs import CREATE, new_job, refuse_over_quota
+from oncue.intake.payloads import payload_alone
 
 RETRY_INTERVAL = Duration(10 * SECOND)  # of a row that may still become a job
 LONGEST_WHY = 2_000  # characters
 
+SMALL = 8_192  # characters of a payload that is checked without giving way to others
+BETWEEN_TURNS = 200  # rows: others in this process wait a few milliseconds
+NOW = Schedule()
+
+_Kind: TypeAlias = tuple[UserNumber, Role, str, str, str]  # author, database role, task and options
 _decode = msgspec.json.decode
 
 
@@ -51,14 +62,17 @@ class OutboxDecisions:
         self._unstorable = unstorable or {}
         self._lookups = intake.task_registry.lookups
         self._authors: dict[tuple[UserNumber, Role], tuple[UserWithRole, Definitions]] = {}
+        self._models: dict[_Kind, tuple[Task, NewJob]] = {}
         self.last: Enqueued | None = None  # that was decided about
 
     async def decide(self, rows: Sequence[Enqueued]) -> list[Decision]:
         decided: list[Decision] = []
-        for row in rows:
+        for place, row in enumerate(rows, 1):
             self.last = row
+            if place % BETWEEN_TURNS == 0:
+                await asyncio.sleep(0)
             try:
-                decided.append(await self._decided(row))
+                decided.append(self._like_others(row) or await self._decided(row))
             except Invalid as wrong:
                 decided.append(self._kept(row, str(wrong), heals=_may_fit_later(row, wrong)))
             except (Forbidden, ValueError, RecursionError) as wrong:
@@ -92,6 +106,33 @@ class OutboxDecisions:
             return Kept(f"{why}; given up after {show_duration(self._timeout)}"[:LONGEST_WHY])
         return Kept(why, Instant(self._now + RETRY_INTERVAL))
 
+    def _like_others(self, row: Enqueued) -> NewJob | None:
+        """Return the job of a row that differs in its payload only from one before. None: it has to be looked at."""
+        found = self._models.get((row.uid, row.role, row.db_role, row.task, row.options))
+        if found is None or len(row.payload) > SMALL or row.seq in self._unstorable:
+            return None
+        task, model = found
+        payload = payload_alone(self._intake, task, _decode(row.payload))
+        if payload is None or may_name_any(payload) or not self._intake.large.is_inline(payload):
+            return None
+        assert model.run is not None
+        assert model.audit_entry is not None
+        return NewJob(
+            Job(row.job_id, row.uid, model.job.spec, payload, created_at=row.at, updated_at=row.at),
+            model.class_id,
+            replace(model.run, run_id=RunId(row.job_id), job_id=row.job_id, payload=payload),
+            idempotency_key=row.idempotency_key,
+            audit_entry=replace(model.audit_entry, object_id=row.job_id),
+            quota=model.quota,
+        )
+
+    async def _note(self, row: Enqueued, new: NewJob) -> None:
+        """Remember a job whose run says nothing of its own but its payload: no time, no secret, no notice, no lane."""
+        spec, task = new.job.spec, await self._intake.task_registry.find(row.task)
+        lanes_or_notices = new.run is None or new.run.lanes is not FREE or new.notices
+        if task is not None and not lanes_or_notices and spec.secrets is None and spec.schedule == NOW:
+            self._models[row.uid, row.role, row.db_role, row.task, row.options] = task, new
+
     async def _decided(self, row: Enqueued) -> Decision:
         if row.seq in self._unstorable:
             return self._kept(row, self._unstorable[row.seq], heals=False)
@@ -105,7 +146,9 @@ class OutboxDecisions:
         quota, defaults = self._intake.quota_of(author), self._intake.defaults
         new = new_job(job, class_id, row.at if recurring else self._now, quota, defaults)
         entry = AuditEntry(self._now, row.uid, None, CREATE, row.job_id, _detail(row.db_role))
-        return msgspec.structs.replace(new, idempotency_key=row.idempotency_key, audit_entry=entry)
+        new = replace(new, idempotency_key=row.idempotency_key, audit_entry=entry)
+        await self._note(row, new)
+        return new
 
     def _author(self, row: Enqueued) -> tuple[UserWithRole, Definitions]:
         found = self._authors.get((row.uid, row.role))

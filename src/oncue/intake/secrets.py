@@ -16,6 +16,7 @@ from oncue.domain.secret_refs import HOW, SecretAccess, may_name_any, misnamed, 
 from oncue.intake.context import Author, Intake
 
 PLAIN = "plain_secret"  # the code of a warning or problem
+NAMING_TASKS = {"http": "headers", "command": "env"}  # built-in ones, each with the field whose values may name some
 HOLD_TOKENS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
 Warnings = Sequence[Mapping[str, str]]
@@ -23,14 +24,14 @@ Warnings = Sequence[Mapping[str, str]]
 
 def reference_problems(task: str, payload: Mapping[str, Any]) -> list[Problem]:
     """Return what is wrong with the secrets that a payload of a built-in task names. Schemas say it less clearly."""
-    return list(islice(_reference_problems(task, payload), MOST_PROBLEMS))
+    return list(islice(_reference_problems(task, payload), MOST_PROBLEMS)) if task in NAMING_TASKS else []
 
 
 def _reference_problems(task: str, payload: Mapping[str, Any]) -> Iterator[Problem]:
     if task == "http":
         yield from _problems_of(payload.get("url"), "payload.url")
         yield from misnamed(payload.get("body"), "payload.body")
-    field = {"http": "headers", "command": "env"}.get(task, "")
+    field = NAMING_TASKS[task]
     values = payload.get(field)
     for name, value in values.items() if isinstance(values, dict) else ():
         yield from _problems_of(value, f"payload.{field}.{printable(name)}")

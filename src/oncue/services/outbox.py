@@ -16,7 +16,7 @@ from oncue.metrics.table import OUTBOX
 from oncue.services.changes import Changes
 from oncue.shapes.jobs import JobFields
 
-AT_ONCE = 500  # rows in one transaction
+AT_ONCE = 1_000  # rows in one transaction
 POLL_INTERVAL = Duration(100 * MILLISECOND)
 
 

@@ -102,6 +102,24 @@ class QueueScaling(msgspec.Struct, frozen=True, kw_only=True):
     """what one worker would need for the due runs"""
 
 
+class EnqueuedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that an application enqueued in its own transaction and that is not created yet."""
+
+    job_id: UUID
+    """the id that the job will have"""
+    status: str
+    """`waiting`, or `refused`: it stays until an administrator retries or discards it"""
+    task: str
+    user_id: str = ""
+    db_role: str = ""
+    """the role of the database that enqueued it"""
+    enqueued_at: datetime | None = None
+    retry_at: datetime | None = None
+    """when it is tried again, if it was tried"""
+    why: str | None = None
+    """why it was not created"""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something stored that is not as it must be: a bug in oncue, or a database that was changed from outside."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import Instant
@@ -23,6 +23,8 @@ _SQL = statements("oncue.engines.postgres")
 AUDIT = "at uid key_id action object_id detail address".split()
 NO_KEY = (None, None)
 NO_ENTRY = (None,) * len(AUDIT)
+NO_TOLD = (None,) * (len(AUDIT) - 1)
+MOST_KINDS = 20  # of jobs, which are matched one by one
 NO_TOKENS: Mapping[RunId, int] = {}
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
@@ -100,14 +102,42 @@ async def create_plain(fetch: Fetch, new: Sequence[NewJob], now: Instant, *, loo
 
     With `look`, nothing is stored if one of them exists already.
     """
+    looked_for = [job.job.job_id for job in new] if look else []
+    since = min(map(created_at, looked_for), default=Instant(0))
+    alike = _alike(new)
+    if alike is not None:
+        given = (*alike.rows, looked_for, since, minute_of(now), *alike.kinds)
+        [(stored,)] = await fetch(_SQL["create_alike"], *given)
+        return {job.job.job_id for job in new} if stored else set()
     runs = [_run_row(job.run, job.job.spec.name) for job in new if job.run is not None]
     audit_entries = [audit_row(job.audit_entry) for job in new if job.audit_entry is not None]
-    since = min(created_at(job.job.job_id) for job in new)
     told = zip(*audit_entries, strict=True) if audit_entries else [()] * len(AUDIT)
-    looked_for = [job.job.job_id for job in new] if look else []
-    given = (*zip(*runs, strict=True), since, *told, looked_for, minute_of(now))
-    [(stored,)] = await fetch(_SQL["create_plain"], *given)
+    [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told, looked_for, minute_of(now))
     return {job.job.job_id for job in new} if stored else set()
+
+
+class _Alike(NamedTuple):
+    """One-shots of a few kinds, as arrays: ids, kinds and payloads; and what those of a kind have in common."""
+
+    rows: tuple[list[JobId], list[int], list[bytes | None]]
+    kinds: tuple[Sequence[Any], ...]
+
+
+def _alike(new: Sequence[NewJob]) -> _Alike | None:
+    """None: they are of too many kinds, or the audit log is to tell of other objects."""
+    kinds: dict[tuple[Any, ...], int] = {}
+    numbers = list[int]()
+    for job in new:
+        run, entry = job.run, job.audit_entry
+        if run is None or (entry is not None and entry.object_id != run.run_id) or len(kinds) > MOST_KINDS:
+            return None
+        told = (
+            NO_TOLD if entry is None else (entry.at, entry.uid, entry.key_id, entry.action, entry.detail, entry.address)
+        )
+        kind = (run.uid, run.class_id, run.wanted, run.nominal, run.expires_at, job.job.spec.name, run.spec, *told)
+        numbers.append(kinds.setdefault(kind, len(kinds)))
+    ids, payloads = [job.job.job_id for job in new], [job.job.payload for job in new]
+    return _Alike((ids, numbers, payloads), (range(len(kinds)), *zip(*kinds, strict=True)))
 
 
 async def create_keyed(fetch: Fetch, new: Sequence[NewJob], now: Instant) -> set[JobId]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from asyncpg import Record, UndefinedObjectError
+from asyncpg import Record, UndefinedObjectError, UniqueViolationError
+from msgspec.structs import replace
 
 from oncue.domain.errors import NotFound
 from oncue.domain.ids import JobId, UserNumber
@@ -14,15 +15,20 @@ from oncue.domain.instants import Instant
 from oncue.engines.account_values import Role
 from oncue.engines.outbox_values import Deciding, Enqueued, Grant, Kept, OutboxState, TakenIn
 from oncue.engines.port import OUTBOX_COUNTED
+from oncue.engines.postgres.inserting import create_plain, is_plain, is_uncontended
 from oncue.engines.postgres.jobs import create_closely
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
-from oncue.engines.values import Created, IdempotencyKey
+from oncue.engines.values import Created, Creation, IdempotencyKey, NewJob
 
 _SQL = statements("oncue.engines.postgres")
 _FUNCTIONS = "enqueue(text, jsonb, jsonb, text, boolean), enqueued(uuid)"
+_ROLES = {role.value: role for role in Role}
 _DONE = (Created.NEW, Created.REPEATED)
+MOST_BYTES = 64 * 1024 * 1024  # of payloads, as they are stored, in one transaction; but at least one row
+
+CreateClosely: TypeAlias = Callable[..., Awaitable[list[Creation]]]
 
 
 class PostgresOutbox:
@@ -32,10 +38,15 @@ class PostgresOutbox:
         self._most_classes = most_classes
 
     async def take_in(self, limit: int, now: Instant, deciding: Deciding) -> TakenIn:
-        if not await self._store.fetch(_SQL["outbox_peek"], now):
+        [(there, fitting)] = await self._store.fetch(_SQL["outbox_peek"], now, limit, MOST_BYTES)
+        if not there:
             return TakenIn()
-        take = partial(_take_in, limit=limit, now=now, deciding=deciding, most_classes=self._most_classes)
-        return await self._pieces.write("audit", [now], take)
+        take = partial(_take_in, limit=fitting, now=now, deciding=deciding, most_classes=self._most_classes)
+        try:
+            taken = await self._pieces.write("audit", [now], partial(take, look=False))
+        except UniqueViolationError:  # one of the jobs is there: it was not made from this row
+            taken = await self._pieces.write("audit", [now], partial(take, look=True))
+        return replace(taken, full=there == limit or fitting < there)
 
     async def listed(self, limit: int, after: int = 0, *, refused: bool | None = None) -> list[Enqueued]:
         return [_row(found) for found in await self._store.fetch(_SQL["outbox_list"], after, limit, refused)]
@@ -83,25 +94,47 @@ class PostgresOutbox:
         ]
 
 
-async def _take_in(connection: Connection, limit: int, now: Instant, deciding: Deciding, most_classes: int) -> TakenIn:
+async def _take_in(
+    connection: Connection, limit: int, now: Instant, deciding: Deciding, most_classes: int, *, look: bool
+) -> TakenIn:
     found = await connection.fetch(_SQL["outbox_take"], now, limit)
     rows = sorted(map(_row, found), key=lambda row: row.seq)
     decided = list(zip(rows, await deciding.decide(rows), strict=True))
     wanted = [(row, one) for row, one in decided if not isinstance(one, Kept)]
-    answers = await create_closely(connection, [new for _, new in wanted], now, whole=False, most_classes=most_classes)
+    create = partial(create_closely, connection, now=now, whole=False, most_classes=most_classes)
+    answers = await _created(connection, [new for _, new in wanted], now, create, look=look)
     created = [(row, new, answer) for (row, new), answer in zip(wanted, answers, strict=True)]
     kept = [(row, one) for row, one in decided if isinstance(one, Kept)]
     kept += [(row, deciding.not_created(row, new, one)) for row, new, one in created if one.outcome not in _DONE]
     if kept:
         await connection.executemany(_SQL["outbox_keep"], [_kept_row(row, one) for row, one in kept])
     done = tuple((new, answer) for _, new, answer in created if answer.outcome in _DONE)
-    return TakenIn(done, tuple(kept), full=len(rows) == limit)
+    return TakenIn(done, tuple(kept))
+
+
+async def _created(
+    connection: Connection, new: Sequence[NewJob], now: Instant, create: CreateClosely, *, look: bool
+) -> list[Creation]:
+    """Create jobs. Those that nobody else can have made or taken anything of need no look: their rows were there."""
+    plain = [] if look else [job for job in new if _is_nobody_elses(job)]
+    if plain:
+        await create_plain(connection.fetch, plain, now, look=False)
+    if len(plain) == len(new):
+        return [Creation(Created.NEW, job.job.job_id) for job in new]
+    done = {job.job.job_id for job in plain}
+    others = iter(await create(new=[job for job in new if job.job.job_id not in done]))
+    ids = (job.job.job_id for job in new)
+    return [Creation(Created.NEW, job_id) if job_id in done else next(others) for job_id in ids]
+
+
+def _is_nobody_elses(new: NewJob) -> bool:
+    return bool(new.class_id) and new.idempotency_key is None and is_plain(new) and is_uncontended(new)
 
 
 def _row(found: Record) -> Enqueued:
     (seq, job_id, uid, user_id, role, db_role, task, payload, options, key, body, *rest) = found
     idempotency_key = None if key is None else IdempotencyKey(key, body)
-    author = (uid, user_id or "", Role(role), db_role)
+    author = (uid, user_id or "", _ROLES[role], db_role)
     return Enqueued(seq, job_id, *author, task, payload, options, idempotency_key, *rest)
 
 

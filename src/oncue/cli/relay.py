@@ -1,0 +1,106 @@
+"""`oncue relay`: create jobs from an outbox in an application's own database."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from oncue.cli.asking import CONTEXT, URL, server_of
+from oncue.cli.printing import print_table, say
+from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
+from oncue.cli.roles import options
+from oncue.clock import Clock
+from oncue.domain.errors import OncueError
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, rfc3339
+from oncue.domain.plain_text import printable
+from oncue.enqueuing import TABLE
+
+if TYPE_CHECKING:
+    from oncue.client import AsyncClient
+    from oncue.relay.relaying import Passed
+
+EXAMPLES = """\b
+Examples:
+  oncue relay --from sqlite:///app.db
+  oncue relay --from postgresql://db/shop --url https://oncue.example.org
+  oncue relay --from sqlite:///app.db --once
+  oncue relay --from sqlite:///app.db --list
+
+The application writes rows to the table oncue_outbox in its own transactions (`oncue outbox ddl` prints it); each
+becomes one job, and is deleted then. A job that the server refuses stays with the reason, and is retried every minute.
+"""
+POLL_INTERVAL = Duration(100 * MILLISECOND)
+AWAY_FOR = Duration(SECOND)  # until a server or a database that did not answer is tried again
+MOST_LISTED = 1_000
+
+
+@click.command("relay", epilog=EXAMPLES)
+@click.option("--from", "source", metavar="URL", required=True, help="The application's database.")
+@click.option("--table", default=TABLE, show_default=True, help="Its outbox.")
+@click.option("--once", is_flag=True, help="Send what is there, then end; exit with 1 if something was refused.")
+@click.option("--list", "listing", is_flag=True, help="Show what is there, and why it was refused; send nothing.")
+@options((URL, CONTEXT))
+@click.pass_obj
+def command(clock: Clock, /, source: str, table: str, once: bool, listing: bool, url: str | None) -> None:
+    """Create jobs from an outbox in another database."""
+    from oncue.client import AsyncClient, ClientError, ServerUnreachable
+
+    address, context = server_of(url)
+    try:
+        if listing:
+            asyncio.run(_list(source, table))
+            return
+        refused = asyncio.run(_relay(source, table, AsyncClient(address, context=context), clock, once))
+    except ServerUnreachable as away:
+        refuse(str(away), code=UNREACHABLE)
+    except (ClientError, OncueError) as no:
+        refuse(str(no))
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    click.get_current_context().exit(REFUSED if refused else 0)
+
+
+async def _list(source: str, table: str) -> None:
+    from oncue.relay.sources import opened
+
+    async with opened(source, table) as outbox:
+        found = await outbox.listed(MOST_LISTED)
+    rows = [(printable(row.id), printable(row.task), rfc3339(row.at), printable(row.why or "")) for row in found]
+    print_table(f"{len(rows)} in the outbox", ("row", "task", "enqueued", "why"), rows)
+
+
+async def _relay(source: str, table: str, client: AsyncClient, clock: Clock, once: bool) -> int:
+    """Return how many rows were refused, once nothing is left; without `once` there is no end."""
+    from oncue.client import ServerUnreachable, TooManyRequests, Unavailable
+    from oncue.relay.relaying import Relay
+    from oncue.relay.sources import SourceUnavailable, opened
+
+    refused, said = 0, ""
+    async with client:
+        while True:
+            try:
+                async with opened(source, table) as outbox:
+                    relay = Relay(outbox, client, clock)
+                    while True:
+                        passed = await relay.run_once()
+                        _tell(passed)
+                        refused, said = refused + len(passed.refused), ""
+                        if once and not passed.full:
+                            return refused
+                        await clock.sleep(Duration(0) if passed.full else POLL_INTERVAL)
+            except (ServerUnreachable, TooManyRequests, Unavailable, SourceUnavailable) as away:
+                if once:
+                    raise
+                if str(away) != said:  # one line for each outage
+                    said = str(away)
+                    say(f"Waiting: {said}", err=True)
+                await clock.sleep(AWAY_FOR)
+
+
+def _tell(passed: Passed) -> None:
+    if passed.created:
+        say(f"{passed.created} created.")
+    for row, why in passed.refused:
+        say(f"{printable(row.id)} ({printable(row.task)}) refused: {printable(why)}", err=True)

@@ -1,0 +1,75 @@
+"""`oncue relay` as users type it: jobs from an outbox in an application's own database."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.conftest import StandIn
+from tests.cli.standin import Request, Said
+
+import oncue
+from oncue.cli.main import main
+
+
+def relay(*argv: str) -> Result:
+    return CliRunner().invoke(main, ["relay", *argv])
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(tmp_path / "app.db")
+    connection.executescript(CliRunner().invoke(main, ["outbox", "ddl"]).stdout)
+    return connection
+
+
+def test_it_sends_what_is_there_and_says_what_was_refused(shop: sqlite3.Connection, stand_in: StandIn) -> None:
+    def answer(request: Request) -> Said:
+        if request.body["task"] == "ship":
+            return 201, {"job_id": "0190c2a5-7c00-7000-8000-000000000000", "task": "ship", "status": "active"}
+        return 422, {"title": "Unprocessable Content", "errors": [{"path": "task", "message": "is not registered"}]}
+
+    standin = stand_in(answer)
+    with shop:
+        sent = oncue.enqueue(shop, "ship", payload={"order": 7}, options={"queue": "mail"})
+        stays = oncue.enqueue(shop, "shipp")
+
+    done = relay("--from", "sqlite:///app.db", "--once")
+
+    assert (done.exit_code, done.stdout) == (1, "1 created.\n")
+    assert f"{stays} (shipp) refused: task: is not registered" in done.stderr
+    assert [(one.body, one.headers["Idempotency-Key"]) for one in standin.requests if one.body["task"] == "ship"] == [
+        ({"queue": "mail", "task": "ship", "payload": {"order": 7}}, str(sent))
+    ]
+    listed = relay("--from", "sqlite:///app.db", "--list")
+    assert (str(stays) in listed.stdout, "is not registered" in listed.stdout, str(sent) in listed.stdout) == (
+        True,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("sqlite:///nowhere.db", "there is no file nowhere.db"),
+        ("sqlite:///empty.db", "the database has no table oncue_outbox: create it as `oncue outbox ddl` prints it"),
+        ("mysql://db/app", "name the application's database as sqlite:///app.db"),
+    ],
+)
+def test_a_database_without_an_outbox_is_refused(tmp_path: Path, source: str, said: str) -> None:
+    sqlite3.connect(tmp_path / "empty.db").execute("create table users (id int)")
+
+    refused = relay("--from", source, "--url", "http://127.0.0.1:1")
+
+    assert (refused.exit_code, said in refused.stderr) == (1, True)
+
+
+def test_without_a_server_nothing_is_lost(shop: sqlite3.Connection) -> None:
+    with shop:
+        oncue.enqueue(shop, "ship")
+
+    away = relay("--from", "sqlite:///app.db", "--once", "--url", "http://127.0.0.1:1")
+
+    assert away.exit_code == 3
+    assert shop.execute("select count(*) from oncue_outbox").fetchone() == (1,)

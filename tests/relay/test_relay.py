@@ -1,0 +1,233 @@
+"""`oncue.enqueue` into an application's own database, and the relay that turns its rows into jobs."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import asyncpg
+import httpx2
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.orm import Session
+
+import oncue
+from oncue import Outbox, Tasks
+from oncue.client import AsyncClient, ServerUnreachable
+from oncue.domain.instants import MINUTE
+from oncue.enqueuing import DDL
+from oncue.relay.relaying import Passed, Relay
+from oncue.relay.sources import Refusal, Source, opened
+from oncue.testing.app import OncueApp
+from oncue.testing.clock import FakeClock
+from oncue.testing.transport import URL, AsyncTransport
+
+pytestmark = pytest.mark.anyio
+
+tasks = Tasks()
+
+
+@tasks.task
+def welcome(user: int) -> None: ...
+
+
+@pytest.fixture
+def app() -> Iterator[OncueApp]:
+    with OncueApp([tasks]) as app:
+        yield app
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "an app.db"
+    shop(file).executescript(DDL + "create table users (id integer primary key);")
+    return file
+
+
+def shop(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(file)
+
+
+def rows(file: Path) -> list[Any]:
+    return shop(file).execute("select id, why, retry_at from oncue_outbox order by id").fetchall()
+
+
+async def relayed(file: Path, app: OncueApp, clock: FakeClock | None = None) -> Passed:
+    async with opened(f"sqlite:///{file}", "oncue_outbox") as source:
+        return await Relay(source, app.async_client, clock or FakeClock()).run_once()
+
+
+async def created(app: OncueApp) -> list[Any]:
+    return [job async for job in app.async_client.jobs.list()]
+
+
+# ------------------------------------------------------------------------------------------------------------ enqueuing
+
+
+async def test_a_commit_in_sqlite_becomes_a_job_and_a_rollback_leaves_nothing(file: Path, app: OncueApp) -> None:
+    connection = shop(file)
+    connection.execute("insert into users values (7)")
+    oncue.enqueue(connection, welcome.using(queue="mail"), user=7)
+    connection.commit()
+    connection.execute("insert into users values (8)")
+    oncue.enqueue(connection, welcome, user=8)
+    connection.rollback()
+
+    assert await relayed(file, app) == Passed(created=1)
+
+    [job] = await created(app)
+    assert (job.task, job.payload, job.queue) == ("welcome", {"user": 7}, "mail")
+    assert rows(file) == []
+
+
+async def test_a_key_is_one_row_and_one_job_also_when_its_row_is_gone(file: Path, app: OncueApp) -> None:
+    connection = shop(file)
+    first = oncue.enqueue(connection, "welcome", payload={"user": 7}, idempotency_key="signup-7")
+    assert oncue.enqueue(connection, "welcome", payload={"user": 7}, idempotency_key="signup-7") == first
+    with pytest.raises(ValueError, match="already used with another"):
+        oncue.enqueue(connection, "welcome", payload={"user": 8}, idempotency_key="signup-7")
+    with pytest.raises(ValueError, match="printable ASCII"):
+        oncue.enqueue(connection, "welcome", payload={"user": 8}, idempotency_key="ü")
+    connection.commit()
+    assert await relayed(file, app) == Passed(created=1)
+
+    oncue.enqueue(connection, "welcome", payload={"user": 7}, idempotency_key="signup-7")
+    connection.commit()
+    await relayed(file, app)
+
+    assert len(await created(app)) == 1
+    assert rows(file) == []
+
+
+def test_sqlalchemy_on_sqlite_writes_the_row_in_its_transaction(file: Path) -> None:
+    with Session(sqlalchemy.create_engine(f"sqlite:///{file}")) as session:
+        kept = oncue.enqueue(session, welcome, user=7)
+        session.commit()
+        oncue.enqueue(session, welcome, user=8)
+        session.rollback()
+
+    assert [row[0] for row in rows(file)] == [str(kept)]
+
+
+async def test_a_postgres_without_oncue_has_the_same_table(postgres_url: str, app: OncueApp) -> None:
+    outbox = Outbox(table="oncue_outbox")
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(DDL)
+        outbox.enqueue(connection, welcome, user=7)
+    session = await asyncpg.connect(postgres_url)
+    async with session.transaction():
+        kept = await outbox.enqueue(session, "unknown", idempotency_key="k")
+    async with opened(postgres_url, "oncue_outbox") as source:
+        passed = await Relay(source, app.async_client, FakeClock()).run_once()
+        left = await source.listed(10)
+
+    assert (passed.created, [row.id for row in left]) == (1, [str(kept)])
+    assert "not registered" in (left[0].why or "")
+    assert [job.payload for job in await created(app)] == [{"user": 7}]
+    await session.close()
+
+
+# -------------------------------------------------------------------------------------------------------------- refused
+
+
+async def test_what_is_refused_stays_with_its_reason_and_is_sent_again_after_a_minute(
+    file: Path, app: OncueApp
+) -> None:
+    connection, clock = shop(file), FakeClock()
+    row = oncue.enqueue(connection, "welcome", payload={"user": 7}, options={"queue": 1})
+    oncue.enqueue(connection, welcome, user=8)
+    connection.execute(
+        "insert into oncue_outbox values ('by hand', 'welcome', 'no JSON', '{}', null, ?, 0, null)", [clock.now()]
+    )
+    connection.commit()
+
+    passed = await relayed(file, app, clock)
+
+    assert passed.created == 1
+    assert [why.partition(":")[0] for _, why in passed.refused] == ["queue", "payload and options must be JSON objects"]
+    assert [row[1:] for row in rows(file)] == [(why, clock.now() + MINUTE) for _, why in passed.refused]
+    assert await relayed(file, app, clock) == Passed()
+
+    connection.execute("delete from oncue_outbox where id = 'by hand'")
+    connection.execute("update oncue_outbox set options = '{}' where id = ?", [str(row)])
+    connection.commit()
+    await clock.advance(MINUTE)
+    assert await relayed(file, app, clock) == Passed(created=1)
+    assert sorted(job.payload["user"] for job in await created(app)) == [7, 8]
+
+
+async def test_a_relative_time_counts_from_the_call(file: Path, app: OncueApp) -> None:
+    connection = shop(file)
+    oncue.enqueue(connection, welcome.using(schedule="in 10m"), user=7)
+    at = app.now.timestamp() * 1e6 + MINUTE
+    connection.execute("update oncue_outbox set at = ?", [int(at)])
+    connection.commit()
+
+    await relayed(file, app)
+
+    [job] = await created(app)
+    assert job.next_run_at.timestamp() * 1e6 == at + 10 * MINUTE
+
+
+# --------------------------------------------------------------------------------------------------------- nothing lost
+
+
+class Killed(BaseException):
+    """The relay ends here."""
+
+
+class Dying:
+    """An outbox whose relay is killed after it was answered, before or after the rows are gone."""
+
+    def __init__(self, source: Source, chance: Random) -> None:
+        self._source = source
+        self._chance = chance
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def settle(self, done: Sequence[str], refused: Sequence[Refusal]) -> None:
+        if self._chance.random() < 0.3:
+            raise Killed
+        await self._source.settle(done, refused)
+        if self._chance.random() < 0.3:
+            raise Killed
+
+
+async def test_a_relay_that_is_killed_anywhere_or_not_answered_loses_and_doubles_nothing(
+    file: Path, app: OncueApp
+) -> None:
+    chance, connection = Random(1), shop(file)
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        if chance.random() < 0.1:
+            raise httpx2.ConnectError("lost before")
+        answered = await app.answer(request)
+        if chance.random() < 0.1:
+            raise httpx2.ReadError("lost after")
+        return answered
+
+    client = AsyncClient(URL, app._system.key, retries=0, transport=AsyncTransport(answer))
+    users = set[int]()
+    for n in range(60):
+        for user in chance.sample(range(n * 5, n * 5 + 5), 3):
+            key = f"user {user}" if chance.random() < 0.5 else None
+            oncue.enqueue(connection, "welcome", payload={"user": user}, idempotency_key=key)
+            if key and chance.random() < 0.5:
+                oncue.enqueue(connection, "welcome", payload={"user": user}, idempotency_key=key)
+            if chance.random() < 0.3:
+                connection.rollback()
+            else:
+                connection.commit()
+                users.add(user)
+        with suppress(Killed, ServerUnreachable):
+            async with opened(f"sqlite:///{file}", "oncue_outbox") as source:
+                await Relay(Dying(source, chance), client, FakeClock()).run_once()
+    while rows(file):
+        await relayed(file, app)
+
+    assert Counter(job.payload["user"] for job in await created(app)) == Counter(users)
