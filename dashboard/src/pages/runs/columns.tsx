@@ -10,12 +10,12 @@ import { duration, second, shortDuration } from "../../time";
 const LATE = 2_000; // ms, as the API counts it
 
 export const COLUMNS: Column<Run>[] = [
-  { head: "Status", width: "7.5rem", phoneWidth: "3.4rem", cell: (run) => <StateMark state={run.status} /> },
+  { head: "Status", width: "7.5rem", phoneWidth: "3.2rem", cell: (run) => <StateMark state={run.status} /> },
   { head: "Run of", width: "15%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}>{nameOf(run)}</a> },
   { head: "Task", width: "10%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
   { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
-  { head: "Ended", width: "6rem", phoneWidth: "6rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
-  { head: "Took", width: "7.2rem", phoneWidth: "5rem", align: "end", cell: (run) => <Took run={run} /> },
+  { head: "Ended", width: "6rem", phoneWidth: "5.4rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
+  { head: "Took", width: "7.2rem", phoneWidth: "4.6rem", align: "end", cell: (run) => <Took run={run} /> },
   { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "5.2rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
   { head: <abbr title="Attempts">Tries</abbr>, width: "3.5rem", align: "end", wide: true, cell: (run) => <span class={run.attempt_number > 1 ? "number" : "number faint"}>{run.attempt_number || "–"}</span> },
   { head: "By", width: "5rem", wide: true, cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },
