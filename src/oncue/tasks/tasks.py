@@ -154,6 +154,7 @@ class Tasks(Hooked, Generic[S_co]):
         self._tasks[task.name] = task
 
     def include(self, others: Iterable[Task]) -> None:
+        """Add the tasks of another set: `tasks.include(billing.tasks)`. A worker that has this set has them, too."""
         for task in others:
             self.add(task)
 
