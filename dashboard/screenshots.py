@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "dashboard" / "build" / "screenshots"
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PATIENCE = 120  # seconds
 
 
@@ -37,7 +38,7 @@ def main() -> None:
     asked = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with demo(asked.keys) as served, sync_playwright() as playwright:
-        program = shutil.which("chromium") or shutil.which("google-chrome")
+        program = next(filter(None, map(shutil.which, CHROMIUM)), None)
         browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
         pages = {name: path for name, path in places(served).items() if asked.only in name}
         for size in SIZES:

@@ -36,7 +36,8 @@ NOW = parse_instant("2026-11-15T00:00:00Z")
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    every = re.findall(r"^```([^\n]*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [text for of, text in every if of == language]
 
 
 def table(page: Path, *heads: str) -> list[list[str]]:

@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import asyncpg
-import django
 import psycopg
 import pytest
 import sqlalchemy
-from django.conf import settings as django_settings
 from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from tests import django_project
 from tests.engines import test_postgres_outside as outside
 from tests.engines.outbox_site import Site, opened
 from tests.engines.test_postgres_outside import Place
@@ -106,13 +104,8 @@ async def test_sqlalchemy_async(site: Site) -> None:
 
 
 async def test_django(site: Site) -> None:
-    parts = urlsplit(site.url)
-    where = {"HOST": parts.hostname, "PORT": parts.port, "USER": parts.username, "PASSWORD": parts.password}
-    django_settings.configure(
-        DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path.strip("/"), **where}}
-    )
-    django.setup()
-    kept, undone = await asyncio.to_thread(in_django)
+    with django_project.database(site.url):
+        kept, undone = await asyncio.to_thread(in_django)
     await check(site, kept, undone)
 
 

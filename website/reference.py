@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     members: Sequence[str] | None = None
 
 
-VERBS = ("enqueue", "enqueue_in", "enqueue_at", "run", "schedule", "run_now", "using", "bind", "sync")
+VERBS = ("enqueue", "enqueue_in", "enqueue_at", "run", "schedule", "run_now", "declare", "using", "bind", "sync")
 ERRORS = [
     name
     for name in client.__all__
@@ -67,6 +67,7 @@ TASKS = [
     Entry("Options of a recurring schedule", Series),
     Entry("enqueue", oncue.enqueue),
     Entry("Outbox", oncue.Outbox),
+    Entry("embedded", oncue.embedded),
     Entry("Secret", oncue.Secret, ("named", "of", "reveal")),
     Entry("oncue.tasks.Failure", Failure),
     Entry("OncueError", oncue.OncueError),

@@ -137,7 +137,7 @@ function readStream(): Promise<void> {
       for (const type of TYPES) source.addEventListener(type, (event) => tell({ type, data: JSON.parse(event.data as string) }));
       source.addEventListener("resync", () => tell({ type: "resync" }));
       source.onerror = () => {
-        tell({ type: "state", state: "catching up" });
+        if (away === undefined) tell({ type: "state", state: "catching up" }); // each further try fails, too
         away ??= setTimeout(() => tell({ type: "state", state: "away" }), AWAY_AFTER);
         if (source?.readyState !== EventSource.CLOSED) return;
         again = setTimeout(() => void lookWhoIsThere().then(() => session.value && open()), AGAIN_AFTER);

@@ -43,3 +43,4 @@ export async function signOut(): Promise<void> {
 }
 
 whenSignedOut(() => (session.value = null));
+addEventListener("focus", () => session.peek() === null && void lookWhoIsThere()); // they may have signed in in another tab

@@ -43,4 +43,4 @@ export function startClock(): void {
   document.addEventListener("visibilitychange", () => (second.value = now()));
 }
 
-export { clock, duration, exact, parts, relative } from "./times";
+export { clock, duration, exact, parts, readTime, relative, shortDuration } from "./times";

@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clock, duration, exact, relative, spanMs } from "./times";
+import { clock, duration, exact, readTime, relative, shortDuration, spanMs } from "./times";
 
 const AT = Date.parse("2026-03-29T00:30:00.120Z");
 
 test("durations have two units at most", () => {
   const shown = [0, 38, 999, 1_200, 9_000, 59_000, 243_000, 7_500_000, 3 * 86_400_000 + 4 * 3_600_000].map(duration);
   assert.deepEqual(shown, ["0 ms", "38 ms", "999 ms", "1.2 s", "9 s", "59 s", "4 min 3 s", "2 h 5 min", "3 d 4 h"]);
+});
+
+test("in narrow places they have one", () => {
+  assert.deepEqual([38, 243_000, 7_500_000].map(shortDuration), ["38 ms", "4 min", "2 h"]);
+});
+
+test("an address has a time or nothing", () => {
+  const nothing = ["", null, "9e99", "8640000000000000", "-5", "9999-12-31T00:00:00Z", "constructor"];
+  assert.deepEqual(["1000", "2026-11-18T00:00:00Z"].map(readTime), [1_000, Date.UTC(2026, 10, 18)]);
+  for (const text of nothing) assert.equal(readTime(text), null);
 });
 
 test("a step is read in its unit", () => {

@@ -15,6 +15,19 @@ export function duration(ms: number): string {
   return pair(ms, DAY, "d", HOUR, "h");
 }
 
+/** The larger unit only, for narrow places: "32 min". */
+export function shortDuration(ms: number): string {
+  return duration(ms).split(" ").slice(0, 2).join(" ");
+}
+
+const LAST = Date.UTC(2200, 0); // the API takes no later time
+
+/** The instant that a text of an address means, ms or RFC 3339; null for all else, which anybody can write there. */
+export function readTime(text: string | null): number | null {
+  const at = /^\d+$/.test(text ?? "") ? Number(text) : /^\d{4}-\d\d-/.test(text ?? "") ? Date.parse(text!) : NaN;
+  return at > 0 && at < LAST ? at : null;
+}
+
 const UNITS: Record<string, number> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 
 /** "5m", as the API writes a step, in ms; 0 for other texts. */

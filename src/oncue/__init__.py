@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # importing `typing` would take longer than all else here
 if TYPE_CHECKING:
     from oncue.context import Context
     from oncue.domain.errors import NoRetry, OncueError, RetryAfter
+    from oncue.embedding import embedded
     from oncue.enqueuing import Outbox, enqueue
     from oncue.secret import Secret
     from oncue.shapes.schedules import at, cron, every
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "at",
     "cron",
+    "embedded",
     "enqueue",
     "every",
 ]
@@ -38,6 +40,7 @@ _WHERE = {
     "Tasks": "oncue.tasks",
     "at": "oncue.shapes.schedules",
     "cron": "oncue.shapes.schedules",
+    "embedded": "oncue.embedding",
     "enqueue": "oncue.enqueuing",
     "every": "oncue.shapes.schedules",
 }

@@ -12,8 +12,9 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +29,7 @@ from oncue.engines.port import Key, Role
 from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
+from oncue.executors.task_files import TaskFiles
 from oncue.exposing import (
     can_write,
     count_log_lines,
@@ -44,9 +46,11 @@ from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers
 from oncue.parts import (
     Stopping,
+    apply_declared,
     membership,
     opened,
     reaping,
+    reloading,
     scheduling,
     serving_at,
     store,
@@ -69,6 +73,8 @@ SCHEDULER_POOL = 3
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
 
+T = TypeVar("T")
+
 Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
 
 
@@ -79,6 +85,7 @@ async def up(settings: Settings, ready: Ready) -> int:
     """Run the API and a scheduler in this process, and supervise a worker process."""
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
+    files = task_files(of_worker)
     exposed = exposing(settings, clock, Roles.API, Roles.SCHEDULER, Roles.WORKER)
     with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
         async with (
@@ -90,8 +97,10 @@ async def up(settings: Settings, ready: Ready) -> int:
         ):
             tell_build("up", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
+            applying = partial(apply_declared, engine, clock, settings, supervisor, exposed.numbers)
             async with (
                 supervising(supervisor, stopping, of_worker) as working,
+                reloading(files, supervisor, clock, applying),
                 # The API has its own connections, so that it and the scheduler never wait for each other.
                 opened(settings, clock, exposed.numbers) as of_api,
                 scheduling(engine, clock, settings, exposed, spans) as planning,
@@ -104,12 +113,14 @@ async def up(settings: Settings, ready: Ready) -> int:
                     has_planned(planning, clock),
                     has_worker(supervisor),
                 ]
-                await first_of(supervisor.working.wait(), working)
-                if supervisor.working.is_set():
+                await first_of(supervisor.begun.wait(), working)
+                if supervisor.begun.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
+                    schedules = await first_of(applying(), working) or ()
                     collecting.settle()
                     complete.set()
-                    ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
+                    base = started(engine, settings, at)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), key)
                     systemd.ready(clock)
                     await log_problems(engine, settings, SystemClock())
                 await working
@@ -161,8 +172,10 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     return 0
 
 
-async def worker(settings: Settings, ready: Ready) -> int:
+async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> int:
+    """Supervise a worker process. `apply`: also apply the schedules that its code declares."""
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
+    files = task_files(of_worker)
     exposed = exposing(settings, clock, Roles.WORKER)
     with take_metrics_address(settings) as metrics_listener:
         async with (
@@ -175,10 +188,16 @@ async def worker(settings: Settings, ready: Ready) -> int:
             tell_build("worker", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, exposed=exposed)
             checks.append(has_worker(supervisor))
-            async with supervising(supervisor, stopping, of_worker) as working:
-                await first_of(supervisor.working.wait(), working)
-                if supervisor.working.is_set():
-                    ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
+            applying = partial(apply_declared, engine, clock, of_worker, supervisor, exposed.numbers)
+            async with (
+                supervising(supervisor, stopping, of_worker) as working,
+                reloading(files, supervisor, clock, applying if apply else None),
+            ):
+                await first_of(supervisor.begun.wait(), working)
+                if supervisor.begun.is_set():
+                    schedules = (await first_of(applying(), working) if apply else None) or ()
+                    base = started(engine, settings)
+                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), None)
                     systemd.ready(clock)
                 await working
     return ended(supervisor)
@@ -195,11 +214,14 @@ async def add_key(
     return text, key
 
 
-async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) -> None:
-    """Wait until one of the two is done."""
-    waiting = asyncio.ensure_future(event)
-    await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+async def first_of(awaited: Coroutine[Any, Any, T], other: asyncio.Task[Any]) -> T | None:
+    """Wait until one of the two is done. Returns what is awaited; None: the other was first."""
+    waiting = asyncio.ensure_future(awaited)
+    try:
+        await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else None
+    finally:
+        waiting.cancel()
 
 
 def pooled(settings: Settings, connections: int) -> Settings:
@@ -223,6 +245,11 @@ def for_worker(settings: Settings) -> Settings:
         secrets_dir=secrets_dir,
         master_key_file=key,
     )
+
+
+def task_files(settings: Settings) -> TaskFiles | None:
+    """Return the files to watch. Call it before the worker loads them: later changes are noticed."""
+    return TaskFiles(settings.tasks) if settings.reload else None
 
 
 def ended(supervisor: WorkerSupervisor) -> int:
@@ -261,6 +288,7 @@ async def _work(start: Start, channel: Channel) -> int:
     forking.refuse_in_this_thread()
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
+    sys.dont_write_bytecode = settings.reload  # of two saves within a second Python would take the first one's bytecode
     logs.configure("worker", settings, worker=str(start.worker_id))
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
     count_log_lines(numbers)

@@ -23,6 +23,7 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: int
     address: str | None = None
     tasks: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()  # that code declares, in words
     queues: tuple[str, ...] = ()
     slots: dict[str, int] = msgspec.field(default_factory=dict)
     metrics: str = "off"
@@ -38,9 +39,11 @@ def started(engine: Engine, settings: Settings, address: str | None = None) -> S
     )
 
 
-def started_with_worker(base: Started, settings: Settings, tasks: tuple[str, ...]) -> Started:
+def started_with_worker(
+    base: Started, settings: Settings, tasks: tuple[str, ...], schedules: tuple[str, ...] = ()
+) -> Started:
     slots = {"async": settings.concurrency, "threads": settings.threads, "processes": settings.processes}
-    return msgspec.structs.replace(base, tasks=tasks, queues=settings.queues, slots=slots)
+    return msgspec.structs.replace(base, tasks=tasks, schedules=schedules, queues=settings.queues, slots=slots)
 
 
 def shown_database(url: str) -> str:

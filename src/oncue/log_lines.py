@@ -87,14 +87,14 @@ def as_text(line: Line, *, colours: bool) -> str:
     timestamp, level, kind, event = (rest.pop(name, "") for name in ("timestamp", "level", "kind", "event"))
     shown = f"\033[{_COLOURS.get(level, '0')}m{level:<8}\033[0m" if colours else f"{level:<8}"
     fields = " ".join(f"{name}={_short(value)}" for name, value in rest.items())
-    return f"{timestamp} {shown} {_one_line(event)}  {kind} {fields}"
+    return f"{timestamp} {shown} {one_line(event)}  {kind} {fields}"
 
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     quoted = isinstance(value, str) and (not text or " " in text or '"' in text)
-    return _one_line(json.dumps(text, ensure_ascii=False) if quoted else text)
+    return one_line(json.dumps(text, ensure_ascii=False) if quoted else text)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

@@ -15,10 +15,10 @@ import threading
 from types import TracebackType
 from typing import Any, NoReturn
 
-from oncue import log_lines
+from oncue import console_lines, log_lines
 from oncue.clock import SystemClock
 from oncue.context import current
-from oncue.domain.instants import rfc3339
+from oncue.domain.instants import Instant, rfc3339
 from oncue.log import log
 from oncue.log_bursts import Bursts
 from oncue.outlet import Outlet, text
@@ -51,12 +51,13 @@ def configure(role: str, settings: Settings | None = None, **about: str) -> None
         _replace_streams(role)
     terminal = _outlets[1].isatty()
     log.least = LEVELS[settings.log_level]
+    bursts.cut = not settings.log_runs
     log.write = _Lines({"role": role, **about}, settings, terminal)
 
 
 def pretty(settings: Settings, *, terminal: bool) -> bool:
     """Whether to write text for people instead of JSON."""
-    return settings.log_format == "pretty" or (settings.log_format == "auto" and terminal)
+    return settings.log_format in ("pretty", "short") or (settings.log_format == "auto" and terminal)
 
 
 class _Lines:
@@ -65,7 +66,7 @@ class _Lines:
     def __init__(self, about: dict[str, str], settings: Settings, terminal: bool) -> None:
         self._about = about
         self._to = _outlets[1]
-        self._pretty = pretty(settings, terminal=terminal)
+        self._pretty, self._short = pretty(settings, terminal=terminal), settings.log_format == "short"
         self._errors = settings.log_errors or (self._pretty and terminal)
         self._colours = terminal and "NO_COLOR" not in os.environ
 
@@ -79,10 +80,15 @@ class _Lines:
         bursts.lines[level] += 1
         if said.get("exc_info") is True:
             said["exc_info"] = sys.exc_info()[1]
-        head = {"timestamp": rfc3339(SystemClock().now()), "level": level, **self._about}
+        now = SystemClock().now()
+        head = {"timestamp": rfc3339(now), "level": level, **self._about}
         line = log_lines.scrubbed(log_lines.in_order(head | log_lines.explained(said, errors=self._errors)))
-        shown = log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
-        self._to.write(f"{shown}\n".encode(errors="backslashreplace"))
+        self._to.write(f"{self._shown(line, now)}\n".encode(errors="backslashreplace"))
+
+    def _shown(self, line: log_lines.Line, now: Instant) -> str:
+        if self._short:
+            return console_lines.as_short(line, now, colours=self._colours)
+        return log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
 
 
 def settle() -> None:

@@ -20,6 +20,7 @@ from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.executors.task_files import TaskFiles
 from oncue.intake.context import Intake
 from oncue.intake.large_values import LargeValues
 from oncue.log import log
@@ -29,6 +30,7 @@ from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.archiving import Archiving
 from oncue.services.bulk_acts import Follow
 from oncue.services.bulk_work import BulkWork
+from oncue.services.declared_schedules import DeclaredSchedules
 from oncue.services.finishing import Finishing
 from oncue.services.forgetting import Forgetting
 from oncue.services.listening import Listening
@@ -39,6 +41,7 @@ from oncue.services.outbox import OutboxIntake
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
+from oncue.services.reloading import Apply, Reloading, woken_by_changes
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.self_audit import SelfAudit
@@ -200,9 +203,23 @@ def _taking_in(engine: Engine, clock: SystemClock, settings: Settings, numbers: 
     """Return the loop that takes in what applications enqueue, if they can do so in this database."""
     if not engine.capabilities.outbox:
         return []
-    large = LargeValues(engine, open_storage(settings, clock, numbers), clock, settings.inline_cap)
-    intake = Intake(engine, clock, settings, large)
+    intake = intake_of(engine, clock, settings, numbers)
     return [Loop(OutboxIntake(engine, clock, intake, settings.outbox_timeout, numbers), clock, numbers)]
+
+
+def intake_of(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> Intake:
+    large = LargeValues(engine, open_storage(settings, clock, numbers), clock, settings.inline_cap)
+    return Intake(engine, clock, settings, large)
+
+
+async def apply_declared(
+    engine: Engine, clock: SystemClock, settings: Settings, supervisor: WorkerSupervisor, numbers: Numbers
+) -> tuple[str, ...]:
+    """Apply the schedules that the worker's code declares. Returns those that are in place, in words."""
+    if not supervisor.declared:
+        return ()
+    intake = intake_of(engine, clock, settings, numbers)
+    return await DeclaredSchedules(intake, settings.schedule_owner, numbers).apply(supervisor.declared)
 
 
 def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
@@ -244,6 +261,19 @@ async def supervising(
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reloading(
+    files: TaskFiles | None, supervisor: WorkerSupervisor, clock: SystemClock, apply: Apply | None = None
+) -> AsyncIterator[None]:
+    """Restart the worker during the block whenever these files change, and then `apply`. None: not asked for."""
+    if files is None:
+        yield
+        return
+    loop = Loop(Reloading(files, supervisor, clock, apply), clock)
+    async with looping(clock, loop), woken_by_changes(files.folders, loop.wake):
+        yield
 
 
 @asynccontextmanager

@@ -6,58 +6,14 @@ docs/running.md are made from these declarations.
 
 from __future__ import annotations
 
-from enum import Flag
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.setting_declaration import ALL, API, SCHEDULER, WORKER, Declaration, Roles, declarations, setting
 
-T = TypeVar("T")
-
-
-class Roles(Flag):
-    API = 1
-    SCHEDULER = 2
-    WORKER = 4
-
-
-API, SCHEDULER, WORKER = Roles
-ALL: Final = API | SCHEDULER | WORKER
-
-
-class Declaration(msgspec.Struct, frozen=True):
-    """What is known of a setting beside its type and default."""
-
-    text: str
-    roles: Roles
-    """The roles that read it."""
-
-    least: int | None
-    most: int | None
-    metavar: str | None
-    """What its value is called in `--help`, if not what all of its type are."""
-
-    rare: bool
-    """Shown by `--help-all`, not by `--help`."""
-
-
-_declared: list[Declaration] = []
-
-
-def setting(
-    default: T,
-    text: str,
-    roles: Roles,
-    *,
-    least: int | None = None,
-    most: int | None = None,
-    metavar: str | None = None,
-    rare: bool = False,
-) -> T:
-    """Declare the next field of Settings, and return its default."""
-    _declared.append(Declaration(text, roles, least, most, metavar, rare))
-    return default
+__all__ = ["ALL", "DECLARED", "Declaration", "Roles", "Settings"]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +37,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         WORKER,
         metavar="FILE.py|MODULE[:ATTR]",
     )
+    schedule_owner: str = setting(
+        "admin", "The user who owns the jobs of schedules that code declares.", WORKER, metavar="USER"
+    )
+    build: int = setting(
+        0,
+        "The number of this build, which only rises; 0: when the newest file of the tasks was written.",
+        WORKER,
+        least=0,
+        most=2**53 - 1,
+        metavar="N",
+    )
+    reload: bool = setting(False, "Whether the worker restarts when the files of its tasks change.", WORKER)
     worker_name: str = setting(
         "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
     )
@@ -341,9 +309,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "info", "The least severe log lines to write.", ALL
     )
-    log_format: Literal["auto", "json", "pretty"] = setting(
-        "auto", "Log lines as JSON or as text; `auto`: text on a terminal.", ALL
+    log_format: Literal["auto", "json", "pretty", "short"] = setting(
+        "auto", "Log lines as JSON or text; `auto`: text on a terminal; `short`: only time and sentence.", ALL
     )
+    log_runs: bool = setting(False, "Whether a worker logs every run that ends, and no line is left out.", WORKER)
     log_errors: bool = setting(
         False,
         "Whether log lines that are not on a terminal include the messages of errors, which may contain secrets.",
@@ -352,9 +321,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access_log: bool = setting(
         False, "Whether the API logs each request: method, route, status, time and key id, never the query string.", API
     )
-    reap: bool = setting(
-        False, "Whether to adopt and collect orphaned processes; a process with id 1 always does.", ALL
-    )
+    reap: bool = setting(False, "Whether to adopt and collect orphaned processes; process 1 always does.", ALL)
     trace_ratio: float = setting(
         0.01,
         "Fraction of the runs without a parent span that are traced, if `OTEL_*` configures an exporter.",
@@ -404,4 +371,4 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
-DECLARED: Final = dict(zip(Settings.__struct_fields__, _declared, strict=True))
+DECLARED: Final = dict(zip(Settings.__struct_fields__, declarations, strict=True))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.api.conftest import Desk, time_passing
 
-from oncue.api import apply_writing
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import MOST_SETS, Quota, SetStamp
+from oncue.intake import apply_writing
 
 A = {"key": "a", "task": "mark", "schedule": "0 9 * * *"}
 B = {"key": "b", "task": "mark", "schedule": "every 1h", "payload": {"n": 1}}
@@ -226,7 +226,7 @@ async def test_a_newer_declaration_that_comes_in_between_wins(desk: Desk, monkey
     async def quicker(*_: Any) -> None:
         await declaring.put_stamp(desk.store.uid, "shop", SetStamp(9, b""), desk.store.now)
 
-    monkeypatch.setattr("oncue.api.apply._refuse_what_engines_would", quicker)
+    monkeypatch.setattr("oncue.intake.apply_planning._refuse_what_engines_would", quicker)
     answer = await desk.call("POST", "/v1/jobs/apply", {"set": "shop", "jobs": [A], "stamp": 5})
 
     assert (answer.status_code, await desk.jobs()) == (409, ())

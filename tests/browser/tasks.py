@@ -17,8 +17,10 @@ async def ok(ctx: Context, text: str = "fine") -> str:
 
 
 @tasks.task("slow")
-def slow(ctx: Context, until: str, parts: int = 10) -> str:
-    """Runs until this file exists, with a line of log and some progress every now and then."""
+def slow(ctx: Context, until: str, parts: int = 10, lines: int = 0) -> str:
+    """Runs until this file exists, with a line of log and some progress every now and then; `lines` come first."""
+    for line in range(lines):
+        ctx.log.info("line %d of %d", line + 1, lines)
     done = 0
     while not Path(until).exists() and not ctx.cancelled:
         done = min(done + 1, parts - 1)

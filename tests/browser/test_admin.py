@@ -84,7 +84,7 @@ def test_admin_is_accessible(dashboard: Dashboard) -> None:
     assert violations(page) == []
     marks = {"/users": "Users", "/findings": None, "/keys": "API keys"}
     for part, table in marks.items():
-        page.goto(f"{dashboard.address}/admin{part}")
+        dashboard.visit(page, f"/admin{part}")
         expect(page.get_by_role("table", name=table) if table else page.get_by_text("Nothing found")).to_be_visible()
         assert violations(page) == []
     page.get_by_role("button", name="New key").click()

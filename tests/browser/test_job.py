@@ -154,6 +154,28 @@ def test_a_change_by_somebody_else_is_told_and_both_are_kept(dashboard: Dashboar
     assert (now["name"], now["priority"]) == ("mine", "high")
 
 
+def test_back_keeps_what_was_typed_and_takes_questions_away(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(name="far ahead")  # begins in 2100: its axis has many years
+    page = dashboard.open("/jobs")
+    page.get_by_role("link", name="far ahead").click()
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Name", exact=True).fill("typed")
+    expect(page.get_by_label("What the change does")).to_contain_text("It runs at the same times")
+    page.go_back()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog", name="Cancel far ahead?")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    dashboard.visit(page, f"/jobs/{job['job_id']}/edit")
+
+    expect(page.get_by_label("Name", exact=True)).to_have_value("typed")
+    page.get_by_role("link", name="Leave it").click()
+    page.get_by_role("link", name="Edit").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("far ahead")
+
+
 def test_the_ledger_has_a_cell_for_each_instant(dashboard: Dashboard) -> None:
     job = dashboard.api().job(schedule="every 1s")
     page = dashboard.open(f"/jobs/{job['job_id']}/ledger")
@@ -193,7 +215,7 @@ def test_past_and_coming_runs_are_accessible(dashboard: Dashboard) -> None:
     expect(page.locator(".last-failure")).to_be_visible()
     expect(page.get_by_role("heading", name="Next runs")).to_be_visible()
     assert violations(page) == []
-    page.goto(f"{dashboard.address}/jobs/{job['job_id']}/ledger")
+    dashboard.visit(page, f"/jobs/{job['job_id']}/ledger")
     expect(page.locator(".ledger-cell").first).to_be_visible()
     assert violations(page) == []
 

@@ -90,16 +90,23 @@ def test_work_that_waits_is_accessible_and_names_stay_texts(dashboard: Dashboard
     page.get_by_role("table", name="Queues").get_by_role("link", name=queue).click()
     expect(page.get_by_role("heading", name=queue)).to_be_visible()
     assert violations(page) == []
-    page.goto(dashboard.address + "/workers")
+    dashboard.visit(page, "/workers")
     page.get_by_role("table", name="Workers").get_by_role("link", name=worker).click()
     expect(page.get_by_role("heading", name="Runs that it holds")).to_be_visible()
     assert violations(page) == []
 
 
 def test_a_member_sees_no_buttons_and_a_phone_shows_the_same(dashboard: Dashboard, worker: str) -> None:
-    waiting_for_a_label(dashboard, f"of-{dashboard.user}")
-    page = dashboard.open("/queues", viewport=PHONE)
-    expect(page.get_by_text("Nobody can run this.")).to_be_visible()
-    page.goto(dashboard.address + "/workers")
+    queue = f"of-{dashboard.user}"
+    waiting_for_a_label(dashboard, queue)
+    page = dashboard.open("/queues")
+    changes = page.get_by_role("button", name=re.compile("^(Pause|Resume|Drain)"))
+    expect(page.get_by_role("table", name="Queues").get_by_role("link", name=queue)).to_be_visible()
+    expect(changes).to_have_count(0)
+    dashboard.visit(page, "/workers")
+    expect(page.get_by_role("table", name="Workers").get_by_role("link", name=worker)).to_be_visible()
+    expect(changes).to_have_count(0)
+    page.set_viewport_size(PHONE)
     expect(page.get_by_role("link", name=worker)).to_be_visible()
-    expect(page.get_by_role("button", name=re.compile("^(Pause of|Resume|Drain)"))).to_have_count(0)
+    dashboard.visit(page, "/queues")
+    expect(page.get_by_text("Nobody can run this.")).to_be_visible()

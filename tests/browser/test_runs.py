@@ -12,7 +12,7 @@ def test_a_run_is_watched_live_with_its_log(dashboard: Dashboard, tmp_path: Path
     api, until = dashboard.api(), tmp_path / "until"
     page = dashboard.open("/runs")
     expect(page.get_by_text("Nothing has run yet.")).to_be_visible()
-    run = api.run(api.job("slow", name="report", payload={"until": str(until)}), "running")
+    run = api.run(api.job("slow", name="report", payload={"until": str(until), "lines": 300}), "running")
 
     page.get_by_role("link", name="report").click()
     expect(page.get_by_label("In short")).to_contain_text("Running")
@@ -148,7 +148,7 @@ def test_lateness_as_a_table_and_a_dialog_are_accessible(dashboard: Dashboard) -
     page.get_by_role("button", name="Table").click()
     expect(page.get_by_role("button", name="show them").first).to_be_visible()
     assert violations(page) == []
-    page.goto(f"{dashboard.address}/runs/{run['run_id']}")
+    dashboard.visit(page, f"/runs/{run['run_id']}")
     page.get_by_role("button", name="Run again").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert violations(page) == []

@@ -1,6 +1,7 @@
 """`oncue apply`: files become declarations, and what the server answers is shown."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -336,6 +337,69 @@ DEFINITIONS: list[dict[str, Any]] = [
         "preemptible": True,
     },
 ]
+
+
+CODE = """
+import oncue
+tasks = oncue.Tasks({name})
+
+@tasks.task(schedule=oncue.cron("0 9 * * 1-5", "Europe/Berlin"), payload={{"to": "ops"}})
+def {task}(to: str) -> None: ...
+
+{task}.using(key="{task}-eu").declare("every 1h", to="eu")
+"""
+
+
+def write_code(task: str, name: str, file: str) -> None:
+    """A Python file that declares two schedules; each test has its own, because a module is imported once."""
+    write(CODE.format(task=task, name=name), file)
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+
+
+class TestCode:
+    def test_a_file_or_module_is_a_declaration_with_the_time_of_its_file_as_the_stamp(self, server: Standin) -> None:
+        write_code("one", '"shop"', "shop_code.py")
+
+        assert command("apply", "shop_code.py", "--prune").exit_code == 0
+        assert command("apply", "shop_code:tasks", "--stamp", "7").exit_code == 0
+        first, second = (request.body for request in server.requests)
+        assert (first["set"], first["prune"], first["stamp"]) == ("shop", True, 1_700_000_000)
+        assert first["jobs"] == [
+            {"key": "one", "task": "one", "schedule": {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin"},
+             "payload": {"to": "ops"}},
+            {"key": "one-eu", "task": "one", "schedule": "every 1h", "payload": {"to": "eu"}},
+        ]  # fmt: skip
+        assert (second["jobs"], second["prune"], second["stamp"]) == (first["jobs"], False, 7)
+
+    def test_without_a_name_each_schedule_is_its_own_set_and_none_is_pruned(self, server: Standin) -> None:
+        write_code("two", "", "unnamed_code.py")
+
+        assert command("apply", "unnamed_code.py", "--check").exit_code == 1
+        assert asked(server) == [("key:two", ["two"], True), ("key:two-eu", ["two-eu"], True)]
+        refused = command("apply", "unnamed_code.py", "--prune")
+        assert refused.stderr == "set: --prune needs the name of the set in unnamed_code.py:5, like Tasks('shop')\n"
+
+    def test_an_error_names_the_place_in_the_code(self, server: Standin, answers: Server) -> None:
+        write_code("three", '"shop"', "wrong_code.py")
+        answers.errors = {"shop": [{"path": "jobs.1.task", "code": "unknown_task", "message": "is not registered"}]}
+
+        refused = command("apply", "wrong_code.py")
+        assert refused.stderr == "wrong_code.py:8: three-eu: task: is not registered\n"
+
+    @pytest.mark.parametrize(
+        ("source", "said"),
+        [
+            ("nowhere.tasks", "FILE: there is no module 'nowhere.tasks'"),
+            ("nowhere.py", "FILE: there is no file nowhere.py"),
+            ("nowhere.yaml", "nowhere.yaml: cannot be read"),
+            ("idle_code.py", "idle_code.py: declares no schedule"),
+        ],
+    )
+    def test_what_declares_nothing_is_refused(self, source: str, said: str) -> None:
+        write("import oncue\ntasks = oncue.Tasks()\n@tasks.task\ndef idle(): ...\n", "idle_code.py")
+
+        refused = command("apply", source)
+        assert (refused.exit_code, refused.stderr.startswith(said)) == (1, True), refused.stderr
 
 
 def test_what_a_real_server_reads_back_is_seen_to_be_unchanged(oncue: Oncue) -> None:

@@ -34,6 +34,7 @@ SHOWN = [  # what each program of the page prints, at least
     r"\AHello, them!\n\Z",
     r"succeeded\n\Z",
     r"\AEurope/Berlin 2\npaused active\n\{'key': 'digest-eu'",
+    r"\AHello, you!\ndashboard: http://127\.0\.0\.1:\d+\n\Z",
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.engines import test_postgres_outside as outside
@@ -81,6 +82,19 @@ async def test_the_role_may_do_nothing_else(site: Site) -> None:
     for statement in ("select * from outbox", grant, "select new_job_id(1)"):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await site.web.execute(statement)
+
+
+async def test_a_role_asks_for_what_its_user_has_enqueued(site: Site) -> None:
+    job_id, ask = await site.enqueue(options={"queue": "mail"}), "select enqueued($1)::text"
+    found = msgspec.json.decode(await site.web.fetchval(ask, job_id))
+    assert found == {"task": "welcome", "payload": {"user": 7}, "queue": "mail", "why": None, "refused": False}
+
+    other = await site.engine.accounts.user("other", await site.engine.now())
+    await site.engine.outbox.grant(site.db_role, other, Role.MEMBER, Instant(0))
+    assert await site.web.fetchval(ask, job_id) is None
+    await site.engine.outbox.revoke(site.db_role)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await site.web.fetchval(ask, job_id)
 
 
 async def test_a_temporary_table_does_not_stand_in_for_the_table_of_grants(site: Site) -> None:

@@ -251,10 +251,12 @@ class TestTasks:
         assert isinstance(tasks, Tasks)
         assert [(task.name, task.isolation) for task in tasks] == [
             ("resize", Isolation.LOOP),
+            ("digest", Isolation.LOOP),
             ("charge", Isolation.THREAD),
             ("billing.charge", Isolation.THREAD),
             ("import", Isolation.PROCESS),
         ]
+        assert [one.name for one in tasks.declared()] == ["key:digest", "key:digest-eu"]
 
     @pytest.mark.parametrize("built_in", [http_task, command_task])
     def test_the_page_has_every_field_of_a_built_in_task(self, built_in: Callable[[Settings], Task]) -> None:

@@ -50,6 +50,15 @@ def refusal(*sources: str) -> tuple[str, str]:
     return problem.code, problem.message
 
 
+def test_a_syntax_error_is_named_with_its_file_line_and_text(folder: Path) -> None:
+    (folder / "broken.py").write_text(ONE + "def x(:\n")
+
+    code, message = refusal("broken.py")
+
+    assert (code, "invalid syntax" in message) == ("import_failed", True)
+    assert message.endswith(f"({folder / 'broken.py'}, line 6: def x(:)")
+
+
 def test_no_source_has_no_tasks() -> None:
     assert names() == set()
 

@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 DIFFER = {
     "test_archiving",
     "test_bulk_work",
+    "test_declared_schedules",
     "test_overlap",
     "test_reaper",
     "test_scheduler",

@@ -45,6 +45,18 @@ async def test_a_run_that_succeeds_is_not_told_and_one_that_starts_late_is(
     assert (line["kind"], line["run_id"], line["seconds"]) == ("run_late", str(late), 120)
 
 
+async def test_on_request_every_run_that_ends_is_told(store: Store, stage: Stage, logged: list[Any]) -> None:
+    well, _ = await store.one_shot(name="greeting"), await store.one_shot(task="fail", max_retries=0)
+    crew = await crew_on(store, stage)
+    crew.settling._lines = outcome_lines.OutcomeLines(every=True)
+    await work(crew)
+
+    assert sorted(line["kind"] for line in logged) == ["run_dead", "run_ended"]
+    [line] = [line for line in logged if line["kind"] == "run_ended"]
+    assert (line["run_id"], line["task"], line["name"]) == (str(well), "noop", "greeting")
+    assert (line["status"], line["attempt"], line["seconds"]) == ("succeeded", 1, 0)
+
+
 async def test_a_run_is_late_from_when_its_lane_let_it_in(store: Store, stage: Stage, logged: list[Any]) -> None:
     """Not from its instant: while another run of its lane is active, it cannot start."""
     first, second, third = await store.one_shots(3, -SECOND, apart=1, group="g")

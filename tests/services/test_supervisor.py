@@ -222,7 +222,7 @@ class Talk:
 class Workers:
     """A keeper at work, and the workers it has started."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, reload: bool = False) -> None:
         self.clock = FakeClock()
         self.fleet = Fleet(self.clock)
         self.left: list[WorkerId] = []
@@ -234,7 +234,7 @@ class Workers:
         self.row: Any = None  # of the worker that leaves
         engine: Any = SimpleNamespace(fleet=self.fleet)
         self.fleet.leave = self._leave  # type: ignore[attr-defined]
-        self.supervisor = WorkerSupervisor(engine, self.clock, Settings(lease=LEASE))
+        self.supervisor = WorkerSupervisor(engine, self.clock, Settings(lease=LEASE, reload=reload))
         monkeypatch.setattr(SupervisedWorker, "start", self._start)
 
     async def _leave(self, worker_id: WorkerId) -> Any:
@@ -386,6 +386,75 @@ async def test_when_it_is_told_to_stop_every_worker_is(workers: Workers) -> None
     workers.supervisor.stop()
 
     assert workers.talk(old).drains[-1] == workers.talk(new).drains[-1] == Drain()
+
+
+@pytest.fixture
+async def reloading(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workers]:
+    workers = Workers(monkeypatch, reload=True)
+    running = asyncio.create_task(workers.supervisor.run())
+    yield workers
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_reload_replaces_the_worker_at_once_and_is_no_restart_to_warn_of(reloading: Workers) -> None:
+    registered: list[int] = []
+    reloading.supervisor.then(lambda: registered.append(len(reloading.kept)))
+    old = await reloading.some(1)
+    await reloading.says(old, Ready(()))
+    with capture_logs() as lines:
+        reloading.supervisor.reload()
+        assert reloading.talk(old).drains == [Drain(at_once=True)]
+        await reloading.ends(old)
+        new = await reloading.some(2)
+    await reloading.says(new, Ready(()))
+
+    assert (lines, registered, reloading.talk(new).drains) == ([], [1, 2], [])
+
+
+async def test_a_worker_that_does_not_end_for_a_reload_is_killed_without_the_time_to_finish(reloading: Workers) -> None:
+    old = await reloading.some(1)
+    await reloading.says(old, Ready(()))
+    reloading.supervisor.reload()
+    for _ in range(12):  # less than the grace of a stop
+        await reloading.clock.advance(Duration(SECOND))
+        await reloading.says(old, Alive())
+
+    assert reloading.left == [old.worker_id] or old.process.returncode == 0
+
+
+async def test_tasks_that_cannot_be_loaded_wait_for_the_next_change(reloading: Workers) -> None:
+    first = await reloading.some(1)
+    with capture_logs() as lines:
+        await reloading.says(first, Unusable("tasks.py, line 3"))
+        await reloading.ends(first)
+        async with asyncio.timeout(60):
+            await reloading.supervisor.begun.wait()
+    assert [(line["kind"], line["why"]) for line in lines] == [("worker_unusable", "tasks.py, line 3")]
+    assert (len(reloading.kept), reloading.supervisor.problem) == (1, None)
+
+    reloading.supervisor.reload()
+    second = await reloading.some(2)
+    await reloading.says(second, Ready(()))
+    assert reloading.talk(second).drains == []
+
+
+async def test_a_change_while_a_worker_is_being_started_replaces_it(
+    reloading: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await reloading.some(1)
+
+    async def saved_meanwhile(*given: Any) -> SupervisedWorker:
+        monkeypatch.setattr(SupervisedWorker, "start", reloading._start)
+        reloading.supervisor.reload()
+        return await reloading._start(*given)
+
+    monkeypatch.setattr(SupervisedWorker, "start", saved_meanwhile)
+    await reloading.ends(first)
+    second = await reloading.some(2)
+    assert reloading.talk(second).drains == [Drain(at_once=True)]
+    await reloading.ends(second)
+    assert reloading.talk(await reloading.some(3)).drains == []
 
 
 async def test_a_start_that_fails_is_tried_again_and_told_once(workers: Workers) -> None:

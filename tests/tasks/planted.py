@@ -69,6 +69,26 @@ async def timed(ctx: Context[State], call: Call) -> Any:
 async def report(ctx: Context[State], failure: Failure) -> None: ...
 
 
+@tasks.task(schedule=cron("0 9 * * 1-5", "Europe/Berlin"), overlap="skip", payload={"to": "ops@example.org"})
+async def digest(ctx: Context[State], to: str) -> int:
+    return 1
+
+
+digest_eu = digest.using(key="digest-eu").declare("0 7 * * *", to="eu@example.org")
+digest.using(key="digest-uk").declare(every(timedelta(hours=1)), "uk@example.org")
+digest.using(key="b").declare(every("1h"))  # wrong
+digest.using(key="c").declare(every("1h"), ot="eu@example.org")  # wrong
+digest.using(key="d").declare(7, to="eu@example.org")  # wrong
+
+
+@plain_tasks.task(schedule=7)  # wrong
+def ill_scheduled() -> None: ...
+
+
+@plain_tasks.task(schedule=every("1h"), payload="to")  # wrong
+def ill_given(to: str) -> None: ...
+
+
 @plain_tasks.task(tiemout="30s")  # wrong
 def misspelt() -> None: ...
 
@@ -99,6 +119,7 @@ async def direct_calls(ctx: Context) -> None:
 async def handles() -> None:
     assert_type(await hello.enqueue(name="you"), AsyncRun[str])
     assert_type(await stateful.run(7), Receipt)
+    assert_type(await digest_eu.run_now(), AsyncRun[int])
     assert_type((await (await charge.enqueue_in("10m", order=7)).wait()).result, float)
     assert_type(hello.sync.enqueue("you"), Run[str])
     assert_type(charge.sync.run(7), float)

@@ -79,12 +79,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     made = list[Any]()
 
     class Blocking(Client):
-        def __init__(self) -> None:
+        def __init__(self, *_: str | None) -> None:
             super().__init__("http://oncue", "oc_1")
             made.append(self)
 
     class Awaiting(AsyncClient):
-        def __init__(self) -> None:
+        def __init__(self, *_: str | None) -> None:
             super().__init__("http://oncue", "oc_1")
             self.closed = False
             made.append(self)

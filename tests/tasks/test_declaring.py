@@ -177,7 +177,7 @@ class TestDefaults:
             ({"timeout": timedelta(-1)}, "timeout"),
             ({"priority": object()}, "priority cannot be written as JSON"),
             ({"tiemout": "3s"}, "tiemout is not an option of tasks; did you mean 'timeout'?"),
-            ({"schedul": "now", "key": "k"}, "schedul is not an option of tasks; check the spelling; key is not"),
+            ({"schedul": "now", "key": "k"}, "schedul is not an option of tasks; did you mean 'schedule'?; key is not"),
             ({"no_retry_on": ValueError}, "no_retry_on must be a tuple of exception classes"),
             ({"no_retry_on": ("ValueError",)}, "no_retry_on must be a tuple of exception classes"),
             ({"roles": "admin"}, "roles must be a list, like ['admin']"),

@@ -141,3 +141,23 @@ def test_handles_are_free_again_after_it() -> None:
         assert tasks.clients.override is app
 
     assert tasks.clients.override is None
+
+
+def test_declared_schedules_run_once_they_are_applied() -> None:
+    shop = Tasks("shop")
+
+    @shop.task(schedule=cron("0 9 * * 1-5", "Europe/Berlin"), payload={"to": "ops"})
+    def digest(to: str) -> str:
+        return f"sent to {to}"
+
+    digest.using(key="digest-eu").declare(every("12h"), to="eu")
+    with OncueApp([shop], now="2027-01-04T00:00Z") as app:
+        assert app.sync.travel(by="1d") == []
+        app.apply()
+        runs = app.sync.travel(by="1d")
+        again = digest.sync.run_now()
+
+        assert [(run.job_key, run.result) for run in runs] == [
+            ("digest", "sent to ops"), ("digest-eu", "sent to eu"), ("digest-eu", "sent to eu"),
+        ]  # fmt: skip
+        assert [run.run_id for run in app.sync.drain()] == [again.run_id]

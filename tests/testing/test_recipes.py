@@ -96,9 +96,8 @@ def lines_of(code: str) -> list[str]:
 
 def test_a_nightly_report() -> None:
     names = recipe("A nightly report in a time zone")
-    report = names["nightly_report"]
     with OncueApp([names["tasks"]], now="2027-03-27T12:00Z") as app:
-        report.using(key="nightly-report").sync.schedule(names["cron"]("30 2 * * *", names["BERLIN"]))
+        app.sync.apply()
         runs = app.sync.travel(to="2027-03-30T12:00Z")
 
     assert [run.result for run in runs] == [f"report for 2027-03-{day}" for day in (27, 28, 29)]

@@ -28,6 +28,8 @@ type Props = {
   /** How a value is written: `(n) => duration(n)`. */
   show?: (value: number) => string;
   height?: number;
+  /** How far the axis of values reaches at least. */
+  least?: number;
   /** What the legend says of a line; without it, its last value. */
   last?: (values: (number | null)[]) => number | null;
   /** The ends of the time axis in ms; without it, those of the data. */
@@ -134,7 +136,7 @@ function optionsOf(box: HTMLElement, height: number, live: { current: Props }, b
     legend: { show: false },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), zoneName()),
     cursor: { drag: { x: brushes, y: false, setScale: false }, points: { size: 6 } },
-    scales: { x: { range: (_, first, last) => xRange(live.current, first, last) }, y: { range: fromZero }, right: { range: fromZero } },
+    scales: { x: { range: (_, first, last) => xRange(live.current, first, last) }, y: { range: fromZero(live.current.least) }, right: { range: fromZero() } },
     axes: [
       { stroke: ink, grid, ticks: grid, font, size: 30, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0]] },
       { stroke: ink, grid, ticks: grid, font, size: 52, values: (_, ticks) => ticks.map((tick) => show(tick)) },
@@ -158,8 +160,8 @@ function optionsOf(box: HTMLElement, height: number, live: { current: Props }, b
   };
 }
 
-function fromZero(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
-  return [0, Math.max((most ?? 0) * 1.1, 1)];
+function fromZero(least = 1): uPlot.Range.Function {
+  return (_, __, most) => [0, Math.max((most ?? 0) * 1.1, least)];
 }
 
 function xRange({ window }: Props, first: number, last: number): uPlot.Range.MinMax {

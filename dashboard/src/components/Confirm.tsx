@@ -1,7 +1,8 @@
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Result } from "../api/client";
+import { path } from "../router";
 import { toast, words } from "../toasts";
 import { Button } from "./Button";
 import { Copy } from "./Copy";
@@ -23,6 +24,10 @@ export type Question = {
 };
 
 const question = signal<Question | null>(null);
+effect(() => {
+  void path.value;
+  question.value = null; // on another page it would ask about what is not there
+});
 
 /** Asks before something is done: `ask({ title: "Cancel this job?", hits, command, label: "Cancel it", act, done })`. */
 export function ask(asked: Question): void {

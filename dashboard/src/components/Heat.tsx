@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { dark, token } from "../theme";
 import { clock, exact, now, zoneName } from "../time";
+import { ticksOf } from "./ticks";
 import type { Mark } from "./Chart";
 
 export type Box = { from: number; to: number; low: number; high: number };
@@ -63,6 +64,7 @@ export function Heat(props: Props) {
       <figcaption>
         <span class="chart-title">{label}</span>
         {props.actions}
+        <span class="legend wide">{total(counts) > 0 && `darker: more runs, up to ${most(counts).toLocaleString("en")} a cell`}</span>
         <button type="button" class="button quiet" aria-pressed={isTable} onClick={() => setTable(!isTable)}>Table</button>
       </figcaption>
       {isTable ? <Counts {...props} /> : (
@@ -78,6 +80,10 @@ export function Heat(props: Props) {
 
 function total(counts: number[][]): number {
   return counts.flat().reduce((sum, n) => sum + n, 0);
+}
+
+function most(counts: number[][]): number {
+  return Math.max(1, ...counts.flat());
 }
 
 function cellAt(canvas: HTMLCanvasElement, { times, rows }: Props, { x, y }: { x: number; y: number }): { column: number; row: number } {
@@ -119,11 +125,11 @@ function paint(canvas: HTMLCanvasElement, { times, step, rows, counts, marks = [
   ctx.scale(ratio, ratio);
   const width = (canvas.clientWidth - LEFT) / Math.max(times.length, 1);
   const height = (canvas.clientHeight - BOTTOM) / Math.max(rows.length, 1);
-  const most = Math.log1p(Math.max(1, ...counts.flat()));
+  const darkest = Math.log1p(most(counts));
   ctx.fillStyle = token("--running");
   counts.forEach((column, x) => column.forEach((n, y) => {
     if (!n) return;
-    ctx.globalAlpha = 0.15 + (0.85 * Math.log1p(n)) / most;
+    ctx.globalAlpha = 0.15 + (0.85 * Math.log1p(n)) / darkest;
     ctx.fillRect(LEFT + x * width, (rows.length - 1 - y) * height, Math.max(width - 0.5, 0.5), height - 0.5);
   }));
   ctx.globalAlpha = 0.6;
@@ -140,8 +146,18 @@ function paint(canvas: HTMLCanvasElement, { times, step, rows, counts, marks = [
   ctx.textBaseline = "middle";
   const every = Math.ceil(14 / height);
   rows.forEach((name, y) => y % every === 0 && ctx.fillText(name, 0, (rows.length - 1 - y + 0.5) * height, LEFT - 6));
-  const apart = Math.ceil(90 / width);
-  times.forEach((at, x) => x % apart === 0 && ctx.fillText(clock(at, zoneName(), now()).slice(0, -3), LEFT + x * width, canvas.clientHeight - BOTTOM / 2));
+  if (times.length) paintTimes(ctx, canvas, times[0]!, times.length * step);
+}
+
+/** Whole hours or minutes, as on the axes of the other charts; a text that would be cut off is left out. */
+function paintTimes(ctx: CanvasRenderingContext2D, canvas: HTMLCanvasElement, from: number, length: number): void {
+  const width = canvas.clientWidth - LEFT;
+  ctx.textAlign = "center";
+  for (const tick of ticksOf(from, from + length, zoneName(), Math.max(2, width / 70))) {
+    const x = LEFT + ((tick.at - from) / length) * width;
+    if (x - LEFT > 16 && canvas.clientWidth - x > 16) ctx.fillText(tick.text, x, canvas.clientHeight - BOTTOM / 2);
+  }
+  ctx.textAlign = "start";
 }
 
 /** Counts as numbers; with `onBrush` each is a button for its cell, so that no pointer is needed. */

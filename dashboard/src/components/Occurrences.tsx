@@ -10,7 +10,7 @@ export function Occurrences({ label, occurrences, zone = "UTC" }: { label: strin
   const hasTwo = own !== zone;
   return (
     <table class="plain-table occurrences" aria-label={label}>
-      <thead><tr><th scope="col">in</th><th scope="col">{zone}</th>{hasTwo && <th scope="col">{own}</th>}</tr></thead>
+      <thead><tr><th scope="col">When</th><th scope="col">{zone}</th>{hasTwo && <th scope="col">{own}</th>}</tr></thead>
       <tbody>
         {occurrences.map((one) => (
           <Fragment key={one.at}>

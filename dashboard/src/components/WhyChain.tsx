@@ -7,6 +7,7 @@ import { href } from "../router";
 import { Copy } from "./Copy";
 import { remedyOf } from "./remedies";
 import { StateMark } from "./StateMark";
+import { When } from "./When";
 
 const LOOK_AGAIN = 10_000; // ms: places in line and heartbeats send no events
 const MOST_LINKS = 8; // of the chain; longer ones go on at the page of the last run
@@ -36,15 +37,15 @@ export function WhyChain({ of, queue, labels }: { of: Of; queue?: string; labels
   );
 }
 
-const NAMED = /\b(run|worker) ([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b/g;
+const NAMED = /\b(run|worker) ([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** The API's words; runs and workers that they name are links, with the end of the id. */
+/** The API's words; runs and workers that they name are links, with the end of the id, and times are on the clock that is shown. */
 function Detail({ text }: { text: string }) {
   const shown: ComponentChildren[] = [];
   let end = 0;
   for (const found of text.matchAll(NAMED)) {
-    const [all, kind, id] = found as unknown as [string, string, string];
-    shown.push(text.slice(end, found.index), <a href={href(`/${kind}s/${id}`)} title={id}>{kind} …{id.slice(-8)}</a>);
+    const [all, kind, id] = found as unknown as [string, string | undefined, string];
+    shown.push(text.slice(end, found.index), kind ? <a href={href(`/${kind}s/${id}`)} title={id}>{kind} …{id.slice(-8)}</a> : <When at={all} as="clock" />);
     end = found.index + all.length;
   }
   return <>{shown}{text.slice(end)}</>;

@@ -1,11 +1,13 @@
+import { effect } from "@preact/signals";
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../components/Button";
 import { Empty } from "../components/Empty";
+import { liveState } from "../live";
 import { pageOf, type PageSpec, type Params } from "../pages/pages";
 import { path } from "../router";
 
-type Shown = { page: PageSpec; Body: ComponentType<{ params: Params }> } | { page: PageSpec; failure: Error };
+type Shown = { page: PageSpec; Body: ComponentType<{ params: Params }> } | { page: PageSpec; failure: true };
 
 /** The page of the present path. What goes wrong in it stays in it. */
 export function Page() {
@@ -17,15 +19,37 @@ export function Page() {
     let isOver = false;
     page.load().then(
       (loaded) => isOver || setShown({ page, Body: loaded.default }),
-      (failure: Error) => isOver || setShown({ page, failure }),
+      () => isOver || setShown({ page, failure: true }),
     );
     return () => void (isOver = true);
   }, [found?.page.load]);
   if (!found) return <Empty title="There is no page at this address." command="oncue --help" />;
-  if (!shown) return null;
-  if ("failure" in shown) return <Broken error={shown.failure} />;
-  if (shown.page.load !== found.page.load) return null;
+  if (!shown) return <Loading />;
+  if ("failure" in shown) return <NotLoaded />;
+  if (shown.page.load !== found.page.load) return <Loading />;
   return <Boundary key={`${path.value.split("/")[1]} ${found.params.id}`}><shown.Body params={found.params} /></Boundary>;
+}
+
+/** Its code did not come. Browsers remember that, so everything is loaded anew, by itself when the server is back. */
+function NotLoaded() {
+  useEffect(() => {
+    let wasAway = false;
+    return effect(() => {
+      if (liveState.value !== "live") wasAway = true;
+      else if (wasAway) location.reload();
+    });
+  }, []);
+  return (
+    <div class="trouble" role="alert">
+      <p><strong>This page could not be loaded.</strong> The server does not answer, or has another version by now.</p>
+      <Button onClick={() => location.reload()}>Load it again</Button>
+    </div>
+  );
+}
+
+/** Shown by its style only if it takes a while. */
+function Loading() {
+  return <p class="loading faint">Loading …</p>;
 }
 
 class Boundary extends Component<{ children: ComponentChildren }, { error?: Error }> {
@@ -42,6 +66,7 @@ function Broken({ error }: { error: Error }) {
   return (
     <div class="trouble" role="alert">
       <p><strong>This page broke.</strong> {error.message}</p>
+      {location.search && <Button onClick={() => location.assign(location.pathname)}>Without filters</Button>}
       <Button onClick={() => location.reload()}>Load it again</Button>
     </div>
   );

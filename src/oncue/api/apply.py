@@ -4,177 +4,91 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
 from starlette.requests import Request
 
-from oncue.api.apply_writing import superseded, write
-from oncue.api.create import TURN
-from oncue.api.declaration import Declaration, Step, Wanted, read_declaration
-from oncue.api.editing import decide, in_step
+from oncue.api.audit import audit_entry
+from oncue.api.create import BATCH_BYTES, LARGEST_BATCH
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
+from oncue.api.http.items import read_item, read_items_and_more
+from oncue.api.http.tracing import trace_of
 from oncue.api.shared.context import Api
-from oncue.api.shared.differing import definition_changes
-from oncue.api.shared.outcome import Changed, Line, Outcome, unchanged
-from oncue.domain.declared import (
-    LIVE,
-    Action,
-    action_of,
-    owners_of,
-)
+from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
+from oncue.domain.declared import Action
 from oncue.domain.definition import MOST_PROBLEMS
-from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses
+from oncue.domain.errors import Invalid, Problem
+from oncue.domain.fields import Reader, read_fields, text, truth, whole
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
-from oncue.domain.job import Job
-from oncue.domain.plain_text import printable
-from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
-from oncue.intake.new_jobs import new_job, refuse_over_quota
+from oncue.engines.port import AuditEntry
+from oncue.intake.apply_planning import plan
+from oncue.intake.apply_writing import HalfWritten, write
+from oncue.intake.context import TURN
+from oncue.intake.declaration import LONGEST_NAME, Declaration, Step, want
 
-MOST_PAGES = 200  # of jobs with the set's tag, live or ended, that a prune looks through
-PAGE = 1_000
+LARGEST_STAMP = 2**53 - 1  # what every reader of JSON can represent
+FIELDS: Mapping[str, Reader] = {
+    "set": text(LONGEST_NAME),
+    "prune": truth,
+    "adopt": truth,
+    "dry_run": truth,
+    "stamp": whole(0, LARGEST_STAMP),
+}
+NULLABLE = frozenset({"stamp"})
 
 
 async def apply(api: Api, request: Request, caller: Caller) -> Outcome:
     """Answer the steps, done or, in a dry run, to do. With any problem, nothing is written, and all are answered."""
     now = api.clock.now()
     await api.intake.defaults.refresh()
-    declaration = await read_declaration(api, request, caller, now)
-    await _refuse_older(api, declaration, caller)
-    steps = await _planned(api, declaration, caller, now)
-    if len(declaration.problems) < MOST_PROBLEMS:
-        await _refuse_what_engines_would(api, declaration, steps, caller)
-    if declaration.problems:
-        raise Invalid(*declaration.problems[:MOST_PROBLEMS])
+    declaration = await _declaration(api, request, caller, now)
+    steps = await plan(api.intake, declaration, caller, now)
     shown = answer(_shown(declaration, steps))
     counts = Counter(str(step.action) for step in steps)
     if declaration.dry_run or (counts.keys() <= {Action.UNCHANGED} and declaration.stamp is None):
         return unchanged(shown)
-    detail = {"set": declaration.set, **counts}
-    await write(api, request, caller, declaration, steps, detail)
-    changed = (Changed(caller.uid, jobs=True),) if counts.keys() - {Action.UNCHANGED} else ()
-    return Outcome(shown, changed, Line(detail))
-
-
-async def _refuse_older(api: Api, declaration: Declaration, caller: Caller) -> None:
-    """Conflict: a newer declaration was applied. One with the same stamp and other jobs gets a warning."""
-    if declaration.stamp is None:
-        return
-    there = await api.engine.declaring.stamp(caller.uid, declaration.set)
-    if there is None:
-        return
-    if there.stamp > declaration.stamp:
-        raise superseded(declaration, there)
-    if there.stamp == declaration.stamp and there.digest != declaration.digest():
-        declaration.warnings.append({"path": "stamp", "code": "same_stamp"})
-
-
-async def _planned(api: Api, declaration: Declaration, caller: Caller, now: Instant) -> list[Step]:
-    """Return the steps in the order of the declaration, then those of jobs that it does not have any more."""
-    steps, rested = list[Step](), api.clock.monotonic()
-    for start in range(0, len(declaration.jobs), MOST_KEYS):
-        some = declaration.jobs[start : start + MOST_KEYS]
-        found = await api.engine.declaring.keyed(caller.uid, [wanted.key for wanted in some])
-        for wanted in some:
-            try:
-                steps.append(await _step(api, declaration, wanted, found.get(wanted.key), caller, now))
-            except Invalid as wrong:
-                declaration.problems += wrong.under(f"jobs.{wanted.index}").problems
-            except Conflict as conflict:
-                declaration.problems.append(Problem(f"jobs.{wanted.index}", "conflict", str(conflict)))
-            if api.clock.monotonic() - rested > TURN:  # other requests need not wait for all of them
-                await asyncio.sleep(0)
-                rested = api.clock.monotonic()
-    return steps + (await _pruned(api, declaration, caller) if declaration.prune else [])
-
-
-async def _step(
-    api: Api, declaration: Declaration, wanted: Wanted, found: KeyedJob | None, caller: Caller, now: Instant
-) -> Step:
-    job, spec, payload = None if found is None else found.job, wanted.spec, wanted.payload
-    if found is not None and job is None:  # a one-shot
-        snap = await api.engine.jobs.read(caller.uid, found.holder.job_id)
-        job = None if snap is None else snap.job
-    remembered = None if found is None else found.holder.definition
-    action = action_of(job, remembered, spec, payload, declaration.tag)
-    step = Step(action, wanted.key, None if job is None else job.job_id, wanted)
-    if action is Action.UNCHANGED:
-        return step if found is None else replace(step, job_id=found.holder.job_id)
-    if action is Action.CREATE or job is None:
-        made = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
-        class_id, quota = api.intake.class_id(spec.class_key), api.intake.quota_of(caller)
-        new = new_job(made, class_id, now, quota, api.intake.defaults)
-        return replace(step, job_id=made.job_id, new=replace(new, applied=True))
-    return await _change(api, declaration, step, job, now)
-
-
-async def _change(api: Api, declaration: Declaration, step: Step, job: Job, now: Instant) -> Step:
-    """Return the step of a live job: to change it, to adopt it, or nothing."""
-    assert step.wanted is not None
-    spec, payload = in_step(job.spec, step.wanted.spec), step.wanted.payload
-    changes = definition_changes(job.spec, job.payload, spec, payload)
-    if step.action is Action.CHANGE and not changes and await api.large.has(job.payload):
-        return replace(step, action=Action.UNCHANGED)
-    if step.action is Action.ADOPT and not declaration.adopt:
-        owners = " and ".join(repr(printable(owner)) for owner in owners_of(job))
-        whose = f"belongs to the set {owners}" if owners else "was not created by apply"
-        raise Invalid.of("key", "adopt_needed", f"the job with this key {whose}; adopt takes it into this set")
-    snap = await api.engine.jobs.read(job.uid, job.job_id)
-    if snap is None:
-        raise Conflict("This job was deleted while this request was processed. Send the request again.")
-    change = decide(api, snap, (spec, payload), now)
-    return replace(step, changes=changes, owners=owners_of(job), change=change)
-
-
-async def _pruned(api: Api, declaration: Declaration, caller: Caller) -> list[Step]:
-    """Return the live jobs of the set that are not declared any more."""
-    found: list[Step] = []
-    after = None
-    for _ in range(MOST_PAGES):
-        page = await api.engine.lists.jobs(JobQuery(caller.uid, tag=declaration.tag, limit=PAGE, after=after))
-        jobs = [row.job for row in page.items if row.job.status in LIVE and row.job.spec.key is not None]
-        found += [
-            Step(Action.PRUNE, str(job.spec.key), job.job_id) for job in jobs if job.spec.key not in declaration.keys
-        ]
-        if page.next is None:
-            return found
-        after = page.next
-    message = f"the set has more than {MOST_PAGES * PAGE} jobs, ended ones included; cancel old ones without prune"
-    declaration.problems.append(Problem("prune", "too_many", message))
-    return []
-
-
-async def _refuse_what_engines_would(api: Api, declaration: Declaration, steps: Sequence[Step], caller: Caller) -> None:
-    """Add the problems that only the database knows: quotas, and keys that were taken meanwhile."""
-    new = [(step.wanted.index, step.new) for step in steps if step.wanted and step.new]
-    changes = [(step.wanted.index, step.change) for step in steps if step.wanted and step.change]
-    jobs, places = [job for _, job in new], [place for place, _ in new]
-    quota = api.intake.quota_of(caller)
+    detail, changed = {"set": declaration.set, **counts}, (Changed(caller.uid, jobs=True),)
+    line = partial(_audit_entry, request, caller)
     try:
-        answers = await api.engine.declaring.rehearse(jobs, [change for _, change in changes], quota)
-    except TooManyClasses as error:
-        keys = [(place, job.job.spec.class_key) for place, job in new] + [(p, c.new_class) for p, c in changes]
-        place = next(place for place, key in keys if key == error.key)
-        error.path = f"jobs.{place}.{error.path}"
-        return _add(declaration, error)
-    except QuotaExceeded as error:
-        return _add(declaration, error)
-    try:
-        refuse_over_quota(jobs, answers)
-    except QuotaExceeded as error:
-        if error.path:  # jobs.N.payload, or of a single one: payload
-            number, _, field = error.path.removeprefix("jobs.").rpartition(".")
-            error.path = f"jobs.{places[int(number or 0)]}.{field}"
-        _add(declaration, error)
+        await write(api.intake, declaration, steps, caller, line, api.numbers)
+    except HalfWritten as half:
+        raise Interrupted(half.why, changed, Line(detail)) from half.why
+    return Outcome(shown, changed if counts.keys() - {Action.UNCHANGED} else (), Line(detail))
 
 
-def _add(declaration: Declaration, error: QuotaExceeded) -> None:
-    if not declaration.problems:
-        raise error
-    declaration.problems.append(Problem(error.path, "quota_exceeded", str(error)))
+def _audit_entry(request: Request, caller: Caller, action: str, job_id: JobId | None, now: Instant) -> AuditEntry:
+    return audit_entry(action, request, caller, job_id, now)
+
+
+async def _declaration(api: Api, request: Request, caller: Caller, now: Instant) -> Declaration:
+    """Check all jobs. What is wrong with some is among the problems; Invalid: something else is wrong."""
+    items, rest = await read_items_and_more(request, "jobs", BATCH_BYTES)
+    problems: list[Problem] = []
+    found = read_fields(rest, FIELDS, problems, nothing=NULLABLE)
+    if "set" not in rest:
+        problems.append(Problem("set", "required", 'is required: the name of the set, like "shop"'))
+    if len(items) > LARGEST_BATCH:
+        problems.append(Problem("jobs", "out_of_range", f"is a list of at most {LARGEST_BATCH} jobs"))
+    if problems:
+        raise Invalid(*problems)
+    declaration, rested = Declaration(found, api.intake.task_registry.lookups), api.clock.monotonic()
+    for index, raw in enumerate(items):
+        try:
+            job = await read_item(raw, api.largest_job)
+        except Invalid as wrong:
+            declaration.problems += wrong.under(f"jobs.{index}").problems
+        else:
+            await want(api.intake, declaration, index, job, caller, now, trace_of(request))
+        if len(declaration.problems) >= MOST_PROBLEMS:
+            break
+        if api.clock.monotonic() - rested > TURN:
+            await asyncio.sleep(0)
+            rested = api.clock.monotonic()
+    return declaration
 
 
 def _shown(declaration: Declaration, steps: Sequence[Step]) -> dict[str, Any]:

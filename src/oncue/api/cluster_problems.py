@@ -209,6 +209,12 @@ def _paused(gauges: Gauges, own: Own | None) -> Iterator[KnownProblem]:
 # -------------------------------------------------------------------------------------------------------- processes
 
 
+def _after_lease(lease: int, silence: int) -> str:
+    if silence < lease:
+        return f"After {rough_length(lease)} its runs start on other workers."
+    return f"That is longer than its lease of {rough_length(lease)}: its runs start on other workers."
+
+
 def _silent(gauges: Gauges) -> Iterator[KnownProblem]:
     silent = [one for one in gauges.workers if is_silent(one.beat_at, one.lease, gauges.at)]
     for one in silent[:MOST_OF_A_KIND]:
@@ -216,8 +222,8 @@ def _silent(gauges: Gauges) -> Iterator[KnownProblem]:
             kind="worker_without_heartbeat",
             severity=State.WARNING,
             title=f"The worker {printable(one.name)} sends no heartbeat",
-            detail=f"The last one came {rough_length(gauges.at - one.beat_at)} ago, from {printable(one.host)}. After "
-            f"{rough_length(one.lease)} its runs start on other workers.",
+            detail=f"The last one came {rough_length(gauges.at - one.beat_at)} ago, from {printable(one.host)}. "
+            + _after_lease(one.lease, gauges.at - one.beat_at),
             count=1,
             since=time_of(one.beat_at),
             link="/v1/workers",

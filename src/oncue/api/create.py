@@ -28,20 +28,19 @@ from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
 from oncue.domain.fields import Reader, choice
 from oncue.domain.ids import ClassId, JobId, sequel
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.engines.port import Created, NewJob
+from oncue.intake.context import TURN
 from oncue.intake.definitions import Definitions, checked, in_trace
-from oncue.intake.new_jobs import hint_of, hints_of, new_job, refuse_over_quota
+from oncue.intake.new_jobs import CREATE, hint_of, hints_of, new_job, refuse_over_quota
 from oncue.intake.secrets import warnings_of
 from oncue.metrics.table import ACCEPTED
 
 DRY_RUN: Mapping[str, Reader] = {"dry_run": choice({"true": True, "false": False})}
-CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
 LARGEST_BATCH = 10_000  # jobs
 BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
-TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a large batch
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:

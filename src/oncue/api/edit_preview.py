@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.editing import check_match, decide, edited_definition
+from oncue.api.editing import check_match, edited_definition
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
 from oncue.api.jobs import snapshot
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
-from oncue.api.shared.differing import definition_changes
+from oncue.domain.differing import definition_changes
 from oncue.domain.edited import edited, withdrawn
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, takes
@@ -24,6 +24,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.preview import USUALLY_SHOWN, Preview
 from oncue.domain.tried import time_or_none
+from oncue.intake.edits import decide
 
 MOST_SHOWN = 100
 MOST_WITHDRAWN = 100
@@ -46,7 +47,7 @@ async def preview(api: Api, request: Request, caller: Caller) -> Response:
     raw = await read_object(request, api.largest_job)
     snap, now = await snapshot(api, request, caller), api.clock.now()
     wanted = await edited_definition(api, snap, raw, caller, now)
-    decided = decide(api, snap, wanted, now)
+    decided = decide(api.intake, snap, wanted, now)
     await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
     after = edited(snap, decided, *wanted, now)
     gone = withdrawn(snap, decided)

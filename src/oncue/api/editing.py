@@ -16,7 +16,7 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
 from oncue.api.http.tracing import trace_of
-from oncue.api.jobs import path_key, shown, snapshot, until_settled
+from oncue.api.jobs import path_key, shown, snapshot
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.domain import change
@@ -26,8 +26,9 @@ from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
 from oncue.domain.schedule_fields import KINDS, rescheduled
-from oncue.engines.port import Created, Hint, Topic
+from oncue.engines.port import Created
 from oncue.intake.definitions import checked, in_trace
+from oncue.intake.edits import decide, in_step, is_so, is_stored, store_edit, until_settled
 from oncue.intake.new_jobs import hint_of, new_job, refuse_over_quota
 from oncue.intake.secrets import Warnings, warnings_of
 from oncue.metrics.table import ACCEPTED
@@ -50,7 +51,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
         spec, payload = await edited_definition(api, snap, raw, caller, now)
-        changed = await store_edit(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
+        changed = await _stored(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
         warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
@@ -88,10 +89,10 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, job, caller, now, warnings, dry=dry)
-    stored = await _is_stored(api, snap.job, kept, payload)
+    stored = await is_stored(api.intake, snap.job, kept, payload)
     if dry and not stored:
         return unchanged(await _tried(api, snap, (kept, payload), caller, now, warnings))
-    changed = () if stored else await store_edit(api, snap, (kept, payload), caller, now)
+    changed = () if stored else await _stored(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
     now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
@@ -197,37 +198,12 @@ def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, A
     return given, problems
 
 
-def in_step(old: Spec, new: Spec) -> Spec:
-    """Keep the phase of an interval that does not change."""
-    was, asked = old.schedule, new.schedule
-    if asked.every is None or (asked.every, asked.start_at) != (was.every, was.start_at):
-        return new
-    return replace(new, schedule=replace(asked, anchor=was.anchor))
-
-
-async def store_edit(
+async def _stored(
     api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], caller: Caller, now: Instant
 ) -> tuple[Changed, ...] | None:
-    """Store this definition and return what changed; None: the job changed meanwhile.
-
-    Conflict: the job has ended, or runs once and has started.
-    """
-    spec, payload = wanted
-    decided = decide(api, snap, wanted, now)
-    if await _is_stored(api, snap.job, spec, payload):
-        return ()
-    await api.large.save((snap.job.job_id, snap.job.uid, payload))
-    if not await api.engine.jobs.apply(decided, now, api.intake.quota_of(caller)):
-        return None
-    await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return (Changed(snap.job.uid, snap.job.job_id),)
-
-
-def decide(api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], now: Instant) -> change.JobChange:
-    """Return the change to this definition. Conflict: the job has ended, or runs once and has started."""
-    spec, payload = wanted
-    same = spec.class_key == snap.job.spec.class_key
-    return change.edit(snap, spec, payload, snap.class_id if same else api.intake.class_id(spec.class_key), now)
+    """Store this definition and return what changed; None: the job changed meanwhile."""
+    stored = await store_edit(api.intake, snap, wanted, caller, now)
+    return (Changed(snap.job.uid, snap.job.job_id),) if stored else None if stored is None else ()
 
 
 async def _tried(
@@ -239,28 +215,15 @@ async def _tried(
     warnings: Warnings,
 ) -> Response:
     """Return the job as it would be with this definition."""
-    decided = decide(api, snap, wanted, now)
+    decided = decide(api.intake, snap, wanted, now)
     await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
     return await shown(api, edited(snap, decided, *wanted, now), caller, warnings)
-
-
-def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
-    return definition_of(job.spec, job.payload) == definition_of(spec, payload)
-
-
-async def _is_stored(api: Api, job: Job, spec: Spec, payload: bytes | None) -> bool:
-    """Whether nothing is to be written. Who is told is no part of the definition, but may change while a job lives.
-
-    A large payload that was lost is stored again.
-    """
-    same = _is_so(job, spec, payload) and (job.status is JobStatus.FINISHED or job.spec.notify == spec.notify)
-    return same and (job.status is JobStatus.FINISHED or payload is job.payload or await api.large.has(job.payload))
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
     """Whether a new job takes its place."""
     if job.status is JobStatus.FINISHED:
-        return not _is_so(job, spec, payload)
+        return not is_so(job, spec, payload)
     return job.status is JobStatus.CANCELLED
 
 

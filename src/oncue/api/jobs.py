@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from random import uniform
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from starlette.requests import Request
@@ -22,16 +21,16 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
 from oncue.api.shared.payloads import OWN_PAYLOAD, Replacement, read_replacement, replaced
-from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, ObjectLost, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import MILLISECOND, Duration, Instant
+from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.engines.port import Hint, Role, RunQuery, Topic
+from oncue.intake.edits import until_settled
 from oncue.log import log
 
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
@@ -39,10 +38,6 @@ RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in Ca
 PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True, "false": False})}
 AT_A_TIME = 1_000  # runs deleted in one transaction: other writers wait only for these
 PURGE_STEPS = 2  # transactions of a purge while the caller waits
-TRIES = 20  # before the caller gets a conflict
-FIRST_PAUSE = 2 * MILLISECOND
-LONGEST_PAUSE = 200 * MILLISECOND
-T = TypeVar("T")
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -260,19 +255,3 @@ async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
 
 def _still_stopping() -> Conflict:
     return Conflict("This job is cancelled, but one of its runs is still stopping. Retry in 1 second.")
-
-
-async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]) -> T:
-    """Call `attempt` until it returns a value. None: the job changed meanwhile, and nothing was written.
-
-    The second call follows at once and finds the current state. Before later calls each request waits for a random
-    time, or the same few would be too late every time.
-    """
-    for number in range(TRIES):
-        if number > 1:
-            longest = min(FIRST_PAUSE << number, LONGEST_PAUSE)
-            await clock.sleep(Duration(round(uniform(0, longest))))
-        settled = await attempt()
-        if settled is not None:
-            return settled
-    raise Conflict("The job kept changing while this request was processed. Nothing was changed; retry.")

@@ -16,7 +16,6 @@ from oncue.api import views
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import path_id, read_object
-from oncue.api.jobs import until_settled
 from oncue.api.listing import MOST_RUNS_LOOKED_AT, filled_page, page, wanted_page, window
 from oncue.api.listing import instant as in_query
 from oncue.api.shared.context import Api
@@ -32,6 +31,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, Trigger
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Lists, Page, RunQuery
+from oncue.intake.edits import until_settled
 
 T = TypeVar("T")
 Occurred = RunView | Entry

@@ -94,7 +94,7 @@ async def _dead(api: Api, caller: Caller, letters: int, now: Instant) -> AsyncIt
     lately = sum(sum(one.counts) for one in points if one.at >= since)
     usual = 2 * sum(sum(one.counts) for one in points if one.at < since) * HOUR / USUAL_FOR
     rising = lately >= FEWEST_RISING and lately > RISING * usual
-    rise = f" {lately:,} died since {time_of(since):%H:%M} UTC; in as long there are usually {usual:.0f}."
+    rise = f" {lately:,} died in this hour and the one before; usually {usual:.0f} do in two hours."
     yield KnownProblem(
         kind="dead_letters",
         severity=State.PROBLEM if rising else State.WARNING,

@@ -53,6 +53,7 @@ from oncue.api.listing import PAGING
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Outcome
 from oncue.domain.fields import Reader
+from oncue.intake.new_jobs import CREATE
 
 OpenCall = Callable[[Api, Request], Awaitable[Response]]
 
@@ -132,7 +133,7 @@ VALUE = {200: "Result", 206: "application/octet-stream"}  # bytes of JSON are no
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
-    Change("POST", "/jobs", create.create, "Create a job", create.CREATE,
+    Change("POST", "/jobs", create.create, "Create a job", CREATE,
            query=create.DRY_RUN, body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
     Change("POST", "/jobs/batch", create.batch, "Create many jobs in one transaction", "job.create_many",
            query=create.DRY_RUN, body="NewJobs", headers=REPEATABLE,

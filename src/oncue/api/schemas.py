@@ -12,10 +12,10 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from oncue.api import (
+    apply,
     bulk,
     create,
     dead_letters,
-    declaration,
     editing,
     jobs,
     keys,
@@ -163,7 +163,7 @@ def _either(fields: Mapping[str, Reader]) -> Schema:
 
 
 def _declaration() -> Schema:
-    found = object_schema(declaration.FIELDS, required=("set", "jobs"), nothing=declaration.NULLABLE)
+    found = object_schema(apply.FIELDS, required=("set", "jobs"), nothing=apply.NULLABLE)
     return found | {
         "properties": {**found["properties"], "jobs": _several("NewJob") | {"maxItems": create.LARGEST_BATCH}}
     }

@@ -36,17 +36,19 @@ Examples:
   oncue apply jobs.yaml --dry-run
   oncue apply jobs.yaml --prune
   oncue apply jobs/ extra.yaml
+  oncue apply shop.tasks --prune
   oncue export --set shop | oncue apply - --check
 
 Jobs are matched by key among your own jobs. Applied jobs carry the tag applied:SET. --prune cancels active and paused
 jobs with this tag that are missing from the files, and changes no other job. If a key belongs to a job of another set,
 or to a job created by hand, nothing is applied; --adopt takes such jobs into this set. Nothing is applied either if any
-job is refused. A directory stands for its .yaml, .yml and .json files, - for standard input.
+job is refused. A directory stands for its .yaml, .yml and .json files, - for standard input; a module or .py file for
+the schedules that its tasks declare, which belong to the set NAME of its Tasks("NAME").
 """
 
 
 @click.command("apply", epilog=EXAMPLES)
-@click.argument("files", metavar="FILE|DIR|-...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE|DIR|MODULE|-...", nargs=-1, required=True)
 @click.option("--dry-run", is_flag=True, help="Show the steps without applying them.")
 @click.option("--check", is_flag=True, help="Like --dry-run; exit with 1 if anything would change.")
 @click.option("--prune", is_flag=True, help="Cancel jobs of a set that are missing from the files.")
@@ -56,7 +58,7 @@ job is refused. A directory stands for its .yaml, .yml and .json files, - for st
     type=click.IntRange(0),
     envvar="ONCUE_BUILD",
     metavar="N",
-    help="Refuse if the set was applied with a higher number, like that of a build.",
+    help="Refuse if the set was applied with a higher number; of Python code the default is when it was written.",
 )
 @options(SERVER)
 def command(
@@ -69,15 +71,16 @@ def command(
     adopt: bool,
     stamp: int | None,
 ) -> None:
-    """Create and change jobs to match files."""
+    """Create and change jobs to match files or code."""
     from oncue.cli.job_file import read_job_sets
 
-    with refusals({}, as_json=output.as_json):
+    with refusals({"tasks": "FILE"}, as_json=output.as_json):
         sets = read_job_sets(files)
         if prune and (unnamed := next((one for one in sets if not one.named), None)) is not None:
-            message = f"--prune needs the name of the set in {unnamed.files[0]}, like set: shop"
+            like = "set: shop" if unnamed.stamp is None else "Tasks('shop')"
+            message = f"--prune needs the name of the set in {unnamed.files[0]}, like {like}"
             raise Invalid.of("set", "required", message)
-    flags = {"prune": prune, "adopt": adopt, "stamp": stamp}
+    flags: dict[str, Any] = {"prune": prune, "adopt": adopt, "stamp": stamp}
     rehearsed = dry_run or check
     if len(sets) > 1 and not rehearsed:  # of several sets none is applied if one is refused
         for one in sets:
@@ -94,12 +97,13 @@ def command(
 def _ask(url: str | None, output: Output, jobs: JobSet, flags: Mapping[str, Any]) -> Any:
     from oncue.client import jobs as calls
 
+    stamp = jobs.stamp if flags["stamp"] is None else flags["stamp"]
     with asking(url, as_json=output.as_json, names=Places(jobs)) as client:
-        answer = client.ask(calls.apply(jobs.set, jobs.jobs, **flags).plain())
+        answer = client.ask(calls.apply(jobs.set, jobs.jobs, **{**flags, "stamp": stamp}).plain())
     for warning in answer["warnings"]:
         if warning["code"] == "same_stamp":
             say(
-                f"warning: the set {jobs.set} was applied with the stamp {flags['stamp']} and other jobs before",
+                f"warning: the set {jobs.set} was applied with the stamp {stamp} and other jobs before",
                 err=True,
             )
     return answer

@@ -16,6 +16,7 @@ from oncue.log import log
 from oncue.settings import Settings
 
 SHOWN_TASKS = 3
+SHOWN_SCHEDULES = 10
 LOGGED_TASKS = 10
 COLUMN = 46
 
@@ -42,6 +43,8 @@ def _logged(started: Started) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(started)
     if started.tasks:
         said |= {"task_count": len(started.tasks), "tasks": started.tasks[:LOGGED_TASKS]}
+    if started.schedules:
+        said |= {"schedule_count": len(started.schedules), "schedules": started.schedules[:LOGGED_TASKS]}
     return said
 
 
@@ -56,6 +59,7 @@ def shown(started: Started, key_file: Path) -> str:
     rows = [("database", f"{started.database}, schema {started.schema}", "", "")]
     if started.tasks:
         rows.append(("tasks", _some(started.tasks), "queues", ", ".join(started.queues)))
+    rows += [("" if number else "schedule", words, "", "") for number, words in enumerate(_first(started.schedules))]
     if started.slots:
         rows.append(("slots", ", ".join(f"{most} {kind}" for kind, most in started.slots.items()), "", ""))
     rows.append(("metrics", started.metrics, "traces", started.traces))
@@ -72,6 +76,11 @@ def printable_line(line: str) -> str:
 def _some(names: tuple[str, ...]) -> str:
     rest = len(names) - SHOWN_TASKS
     return ", ".join(names[:SHOWN_TASKS]) + (f" ({rest} more)" if rest > 0 else "")
+
+
+def _first(schedules: tuple[str, ...]) -> list[str]:
+    rest = len(schedules) - SHOWN_SCHEDULES
+    return [*schedules[:SHOWN_SCHEDULES], *([f"({rest} more)"] if rest > 0 else [])]
 
 
 def _tell_address(address: str, key: str | None, file: Path, *, as_json: bool, banner: bool) -> None:

@@ -34,7 +34,11 @@ def export_jobs(client: Client, name: str, found: list[Any], *, as_json: bool) -
 
 
 def print_jobs(value: object) -> None:
-    """Print YAML that the strict reader of `oncue apply` and other readers understand alike."""
+    say(as_yaml(value), nl=False)
+
+
+def as_yaml(value: object) -> str:
+    """Return YAML that the strict reader of `oncue apply` and other readers understand alike."""
     import yaml  # type: ignore[import-untyped]  # it comes without types
 
     from oncue.cli.job_file import reads_as_text
@@ -48,4 +52,5 @@ def print_jobs(value: object) -> None:
         return dumper.represent_scalar("tag:yaml.org,2002:str", words, style=None if plain else '"')
 
     Dumper.add_representer(str, quoted)
-    say(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120), nl=False)
+    said: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return said

@@ -40,7 +40,10 @@ class JobSet(msgspec.Struct, frozen=True):
     named: bool
     jobs: tuple[Any, ...]
     files: tuple[str, ...]
-    """The file of each job; of a set without jobs, its file."""
+    """The file of each job, of code with the line; of a set without jobs, its file."""
+
+    stamp: int | None = None
+    """That of code: when it was written."""
 
     def name_of(self, number: int) -> str:
         """Return the key of a job, or its place if it has none; with its file, if there are several."""
@@ -51,25 +54,27 @@ class JobSet(msgspec.Struct, frozen=True):
 
 
 def read_job_sets(sources: Sequence[str]) -> list[JobSet]:
-    """Read files, directories and, for `-`, standard input; files that name the same set are one set.
+    """Read files, directories, Python code and, for `-`, standard input; files that name the same set are one set.
 
     Invalid: what is wrong with a file, and where. The server checks the jobs themselves.
     """
+    from oncue.cli.code_sets import is_code, read_code_sets
+
     sets: dict[str, JobSet] = {}
-    for source in sources:
-        for file in _files(source):
-            found = read_job_file(file)
-            before = sets.get(found.set)
-            if before is not None and not (before.named and found.named):
-                message = f"is also the set of {before.files[0]}; name the set in both files if they belong together"
-                raise Invalid.of(f"{found.files[0]}: set", "not_unique", message)
-            sets[found.set] = found if before is None else _together(before, found)
+    code = [source for source in sources if is_code(source)]
+    files = (file for source in sources if source not in code for file in _files(source))
+    for found in (*map(read_job_file, files), *(read_code_sets(code) if code else ())):
+        before = sets.get(found.set)
+        if before is not None and not (before.named and found.named):
+            message = f"is also the set of {before.files[0]}; name the set in both files if they belong together"
+            raise Invalid.of(f"{found.files[0]}: set", "not_unique", message)
+        sets[found.set] = found if before is None else _together(before, found)
     return list(sets.values())
 
 
 def _together(one: JobSet, other: JobSet) -> JobSet:
     files = one.files[: len(one.jobs)] + other.files[: len(other.jobs)]
-    return JobSet(one.set, True, one.jobs + other.jobs, files or one.files)
+    return JobSet(one.set, True, one.jobs + other.jobs, files or one.files, other.stamp)
 
 
 def _files(source: str) -> list[Path | None]:

@@ -18,9 +18,9 @@ from oncue.cli.printing import say
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 SECTIONS = {
-    "Run oncue": ("up", "api", "scheduler", "worker"),
+    "Run oncue": ("dev", "up", "api", "scheduler", "worker"),
     "Work": ("enqueue", "jobs", "runs", "dead", "bulk"),
-    "Jobs as code": ("apply", "export", "preview"),
+    "Jobs as code": ("apply", "export", "import", "preview"),
     "Look": (
         "top",
         "events",
@@ -48,6 +48,7 @@ SECTIONS = {
         "bench",
     ),
 }
+FILES = {"import": "importing"}  # where a file cannot have the name of its command
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 
@@ -91,7 +92,7 @@ class Commands(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"oncue.cli.{cmd_name}").command
+        command: click.Command = import_module(f"oncue.cli.{FILES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

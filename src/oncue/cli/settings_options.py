@@ -57,17 +57,17 @@ def variable(name: str) -> str:
     return f"ONCUE_{name.upper()}"
 
 
-def options_of(roles: Roles) -> tuple[Decorator[Any], ...]:
-    """The options of all settings that these roles read."""
-    return options_named(name for name, declared in DECLARED.items() if declared.roles & roles)
+def options_of(roles: Roles, **defaults: Any) -> tuple[Decorator[Any], ...]:
+    """The options of all settings that these roles read; `defaults` differ from those of the settings."""
+    return options_named((name for name, declared in DECLARED.items() if declared.roles & roles), **defaults)
 
 
-def options_named(names: Iterable[str]) -> tuple[Decorator[Any], ...]:
-    return (*(_option(name, DECLARED[name]) for name in names), CONFIG)
+def options_named(names: Iterable[str], **defaults: Any) -> tuple[Decorator[Any], ...]:
+    return (*(_option(name, DECLARED[name], defaults.get(name, getattr(DEFAULTS, name))) for name in names), CONFIG)
 
 
-def _option(name: str, declared: Declaration) -> Decorator[Any]:
-    flag, kind, default = f"--{name.replace('_', '-')}", KINDS[name], getattr(DEFAULTS, name)
+def _option(name: str, declared: Declaration, default: Any) -> Decorator[Any]:
+    flag, kind = f"--{name.replace('_', '-')}", KINDS[name]
     common: dict[str, Any] = {
         "cls": SettingOption,
         "envvar": variable(name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -22,12 +23,13 @@ once.
 
 
 @click.command("worker", epilog=EXAMPLES)
+@click.option("--apply", is_flag=True, help="Apply the schedules that the tasks declare.")
 @options(options_of(Roles.WORKER), WHO_SENDS, SAYING)
-def command(as_json: bool, **given: Any) -> None:
+def command(as_json: bool, apply: bool, **given: Any) -> None:
     """Run a worker only.
 
     It executes runs when they are due.
     """
     from oncue.app import worker
 
-    run("worker", worker, given, as_json=as_json)
+    run("worker", partial(worker, apply=apply), given, as_json=as_json)

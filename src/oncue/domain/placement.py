@@ -74,6 +74,16 @@ def too_many_classes(key: ClassKey, most: int) -> TooManyClasses:
     return TooManyClasses(f"{what}; {advice}", path, key)
 
 
+class Everything(frozenset[str]):
+    """Every queue, or every label: of a worker that is the only one."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def issuperset(self, _: object) -> bool:
+        return True
+
+
 class Offer(msgspec.Struct, frozen=True):
     """What one worker can run."""
 

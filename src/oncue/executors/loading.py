@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from oncue.domain.errors import Invalid
 from oncue.tasks import Tasks
-from oncue.tasks.declaring import BadDeclaration
+from oncue.tasks.places import BadDeclaration
 
 T = TypeVar("T")
 
@@ -34,10 +34,10 @@ def load_tasks(sources: Sequence[str]) -> Tasks:
 def absolute(source: str) -> str:
     """Make a source valid from any folder."""
     where, colon, attribute = source.partition(":")
-    return f"{Path(where).resolve()}{colon}{attribute}" if _is_file(where) else source
+    return f"{Path(where).resolve()}{colon}{attribute}" if is_file(where) else source
 
 
-def _is_file(where: str) -> bool:
+def is_file(where: str) -> bool:
     return where.endswith(".py") or "/" in where
 
 
@@ -45,7 +45,7 @@ def _load(source: str) -> list[Tasks]:
     where, _, attribute = source.partition(":")
     if not where:
         raise _wrong("bad_source", f"{source!r} names neither a file nor a module")
-    module = _file(where) if _is_file(where) else _module(where)
+    module = _file(where) if is_file(where) else _module(where)
     if attribute:
         tasks = getattr(module, attribute, None)
         if not isinstance(tasks, Tasks):
@@ -106,6 +106,11 @@ def _imported(where: str, load: Callable[[], T]) -> T:
         return load()
     except BadDeclaration as wrong:  # it names the line itself
         raise _wrong("import_failed", f"{where} cannot be imported: {wrong}") from wrong
+    except SyntaxError as error:
+        at = f"{error.filename}, line {error.lineno}" + (f": {error.text.strip()}" if error.text else "")
+        raise _wrong(
+            "import_failed", f"{where} cannot be imported: {type(error).__name__}: {error.msg} ({at})"
+        ) from error
     except (Exception, SystemExit) as error:
         lines = extract_tb(error.__traceback__)
         last = f" ({lines[-1].filename}, line {lines[-1].lineno})" if lines else ""

@@ -10,7 +10,7 @@ from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
 from oncue.domain.ids import NO_CLASS, ClassId, UserNumber
-from oncue.domain.instants import Instant
+from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.notify import Policy
 from oncue.domain.placement import ClassKey
 from oncue.engines.classing import GOOD_FOR
@@ -21,6 +21,7 @@ from oncue.intake.task_registry import TaskRegistry
 from oncue.settings import Settings
 
 MOST_CLASSES = 100_000  # in the cache
+TURN = Duration(5 * MILLISECOND)  # other work of the process waits at most this long for a large batch
 
 
 class Author(Protocol):
@@ -46,6 +47,8 @@ class Intake:
     """Limits, policies and caches of one process."""
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings, large: LargeValues) -> None:
+        self.engine = engine
+        self.clock = clock
         self.large = large
         self.task_registry = TaskRegistry(engine.fleet, clock)
         self.defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
@@ -57,7 +60,6 @@ class Intake:
             self.reachable, settings.webhook_plain, bool(settings.smtp and settings.smtp_from), settings.smtp_allow_to
         )
         self.quota = Quota(settings.max_jobs_per_user, settings.max_payload_bytes_per_user)
-        self._clock = clock
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
 
     def quota_of(self, author: Author) -> Quota | None:
@@ -71,7 +73,7 @@ class Intake:
 
         Once an hour one caller gets 0 for a cached class, too: this records that the class is in use.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         class_id, asked_at = self._numbers.get(key, (NO_CLASS, now))
         if abs(now - asked_at) < GOOD_FOR:
             return class_id
@@ -83,4 +85,4 @@ class Intake:
         if created.class_id:
             if len(self._numbers) >= MOST_CLASSES:
                 self._numbers.clear()
-            self._numbers[key] = (created.class_id, self._clock.now())
+            self._numbers[key] = (created.class_id, self.clock.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from oncue.domain import change
+from oncue.domain.errors import Conflict
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job
@@ -13,6 +14,8 @@ from oncue.domain.quota import exceeded
 from oncue.domain.reference import size_of
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Topic, Usage
+
+CREATE = "job.create"  # its name in the audit log
 
 
 def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defaults: KnownDefaults) -> NewJob:
@@ -55,6 +58,16 @@ def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> Non
     if len(new) > 1 and error.path:
         error.path = f"jobs.{refused}.{error.path}"
     raise error
+
+
+def refuse_taken(*created: Creation) -> None:
+    """Conflict: another active or paused job has the stable key of one of these."""
+    taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
+    if taken is not None:
+        raise Conflict(
+            f"Job {taken} already has this key."
+            " Replace it with PUT /v1/jobs/by-key/{key}, cancel it, or choose another key."
+        )
 
 
 def _size(job: NewJob) -> Usage:

@@ -22,11 +22,10 @@ from oncue.engines.outbox_values import Decision, Enqueued, Kept
 from oncue.engines.port import AuditEntry, Created, Creation, NewJob, Role
 from oncue.intake.context import Intake, UserWithRole
 from oncue.intake.definitions import Definitions, checked
-from oncue.intake.new_jobs import new_job, refuse_over_quota
+from oncue.intake.new_jobs import CREATE, new_job, refuse_over_quota
 
 RETRY_INTERVAL = Duration(10 * SECOND)  # of a row that may still become a job
 LONGEST_WHY = 2_000  # characters
-CREATE = "job.create"  # in the audit log
 
 _decode = msgspec.json.decode
 

@@ -128,9 +128,10 @@ RESTARTS = _counter(
     "oncue_worker_restarts_total",
     WORKER,
     "Worker processes that another replaced. why: exit, stuck (its loop was blocked), buried (declared dead), "
-    "silent (no heartbeat reached the database), asked (too many attempts did not stop).",
+    "silent (no heartbeat reached the database), asked (too many attempts did not stop), "
+    "reload (its files changed).",
     ("why",),
-    *("exit", "stuck", "buried", "silent", "asked"),
+    *("exit", "stuck", "buried", "silent", "asked", "reload"),
 )
 BEAT_AGE = _gauge("oncue_beat_age_seconds", WORKER, "Age of the last heartbeat that reached the database.")
 RUN_LOG_BYTES = _counter("oncue_run_log_bytes_total", WORKER, "Bytes of runs' logs that were written.")

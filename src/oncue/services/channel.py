@@ -16,6 +16,7 @@ from oncue.domain.run import Claimed
 from oncue.metrics.numbers import Series
 from oncue.services.capacity import Left
 from oncue.settings import Settings
+from oncue.tasks.schedules import DeclaredSet
 
 Known = tuple[Left, Instant]  # and until when, by the monotonic clock, which all processes of a host share
 
@@ -59,6 +60,7 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
 
     classes: tuple[ClassId, ...]
     tasks: tuple[str, ...] = ()  # that it has, in its first message
+    declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares, in its first message
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):

@@ -1,4 +1,4 @@
-"""Log attempts that failed, runs that failed permanently, and runs that started late.
+"""Log attempts that failed, runs that failed permanently, and runs that started late; on request every run that ended.
 
 There may be thousands a second: the task of a run is looked up by its class, and a line that bursts cut is not put
 together at all.
@@ -21,14 +21,19 @@ MOST_CLASSES = 10_000  # whose tasks are remembered
 
 
 class OutcomeLines:
-    def __init__(self) -> None:
+    def __init__(self, *, every: bool = False) -> None:
+        self._every = every
         self._tasks: dict[ClassId, str] = {}
 
     def tell(self, settled: Iterable[Settlement], except_for: frozenset[RunId] = frozenset()) -> None:
         """Log what the database has accepted; pass the runs of which it accepted another outcome, or none."""
         for one in settled:
-            if one.error_type is not None and not (except_for and one.run.run_id in except_for):
+            if except_for and one.run.run_id in except_for:
+                continue
+            if one.error_type is not None:
                 self._tell(one)
+            elif self._every:
+                self._tell_end(one)
 
     def tell_late(self, started: Iterable[Claimed]) -> None:
         """Time that a run spent held by a lane, a rate or a pause does not count: it could not start."""
@@ -51,6 +56,11 @@ class OutcomeLines:
         elif end.due is not None:
             retry_in = round((end.due - end.ended_at) / SECOND, 3)
             log.warning("An attempt failed and will be retried", kind="attempt_failed", **about, retry_in=retry_in)
+
+    def _tell_end(self, end: Settlement) -> None:
+        seconds = round((end.ended_at - (end.started_at or end.run.claimed_at)) / SECOND, 3)
+        about = {**_about(end.run, self._task_of(end.run)), "attempt": end.run.attempt}
+        log.info("A run ended", kind="run_ended", **about, status=end.state.name.lower(), seconds=seconds)
 
     def _task_of(self, run: Claimed) -> str:
         """A class has one task."""

@@ -42,6 +42,8 @@ class Settling:
         load: LoadMeter,
         defaults: KnownDefaults,
         linger: Duration = LINGER,
+        *,
+        log_runs: bool = False,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -51,7 +53,7 @@ class Settling:
         self._load = load
         self._defaults = defaults
         self._changes = Changes(engine.signals, clock)
-        self._lines = OutcomeLines()
+        self._lines = OutcomeLines(every=log_runs)
         self._linger = linger
         self._most = BATCH
         self._ended: list[Settlement] = []

@@ -25,14 +25,13 @@ from oncue.engines.port import AuditEntry, Created, Creation, Engine, Idempotenc
 from oncue.intake.context import Intake, UserWithRole
 from oncue.intake.definitions import Definitions
 from oncue.intake.large_values import LargeValues
-from oncue.intake.new_jobs import hints_of, new_job, refuse_over_quota
+from oncue.intake.new_jobs import CREATE, hints_of, new_job, refuse_over_quota
 from oncue.services.changes import Changes
 from oncue.settings import Settings
 from oncue.storage.port import Storage
 
 MOST = 10_000  # jobs at once
 HASHED = 16  # bytes
-CREATE = "job.create"  # in the audit log
 REST_AFTER = 50  # jobs, then others in the loop go on
 
 _decode = msgspec.json.Decoder(Submission).decode

@@ -19,6 +19,7 @@ from oncue.executors.environment import only_secrets, without_ours
 from oncue.services.capacity import Left
 from oncue.services.channel import (
     Channel,
+    Drain,
     FromWorker,
     Known,
     Start,
@@ -40,6 +41,7 @@ class SupervisedWorker:
         self.stored_classes: tuple[ClassId, ...] | None = None  # as the database has them
         self.load: Load | None = None
         self.ready = asyncio.Event()  # it is registered
+        self.told = asyncio.Event()  # to end
         self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
         self.replaced = self.buried = False
@@ -75,6 +77,11 @@ class SupervisedWorker:
                 raise
         channel.send(Start(worker_id, settings, known_for_it, drain_at, only_secrets(os.environ)))
         return cls(worker_id, process, channel, clock.monotonic())
+
+    def drain(self, *, at_once: bool) -> None:
+        """Tell it to end: when its runs are finished, or at once."""
+        self.told.set()
+        self.channel.send(Drain(at_once=at_once))
 
     def kill(self) -> None:
         if self.process.returncode is None:

@@ -8,7 +8,7 @@ is killed before its lease ends, because its runs start elsewhere then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from oncue.clock import Clock, happens_within
@@ -34,6 +34,7 @@ from oncue.services.channel import (
 )
 from oncue.services.supervised_worker import SupervisedWorker
 from oncue.settings import Settings
+from oncue.tasks.schedules import DeclaredSet
 
 UNUSABLE = 78  # the exit code of a worker that cannot start with its configuration
 BEATS = 5  # in one lease
@@ -74,8 +75,11 @@ class WorkerSupervisor:
         self._drain_at: Instant | None = None  # since when our worker is drained on request, and so its replacement
         self._stops = 0
         self._told = asyncio.Event()  # to stop
-        self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
+        self._changed = asyncio.Event()  # files of the tasks, since the newest worker was started
+        self._acts: list[Callable[[], None]] = []
+        self.begun = asyncio.Event()  # a worker takes runs, or none can before the next reload
         self.tasks: tuple[str, ...] = ()  # that it has
+        self.declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares
         self.problem: str | None = None  # why no worker can be started with this configuration
         self._exposed.numbers.read(table.WORKER_UP, lambda: {(): self.unready() is None})
         self._exposed.numbers.read(table.BEAT_AGE, self._beat_age)
@@ -90,7 +94,18 @@ class WorkerSupervisor:
         self._stops += 1
         self._told.set()
         for kept in self._kept:
-            kept.channel.send(Drain(at_once=self._stops > 1))
+            kept.drain(at_once=self._stops > 1)
+
+    def reload(self) -> None:
+        """Replace the worker by one that loads the tasks again. Active runs return to the queue, no attempt used."""
+        self._changed.set()
+        for kept in self._kept:
+            kept.why = "reload"
+            kept.drain(at_once=True)
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Call `act` whenever a worker has registered its tasks: at the start, and after every reload."""
+        self._acts.append(act)
 
     def unready(self) -> str | None:
         """Why no worker takes runs now; None: one does."""
@@ -117,18 +132,13 @@ class WorkerSupervisor:
         """Run until told to stop and the worker has ended, or until no worker can start: then `problem` says why."""
         pause = Duration(0)
         try:
-            while self.problem is None and (kept := await self._start()) is not None:
+            while (kept := await self._start()) is not None:
                 kept = await self._last_of(kept)
-                self.problem = kept.problem
+                if kept.problem is not None and not await self._mended(kept.problem):
+                    break
                 if not self._told.is_set() and kept.problem is None:
-                    self._exposed.numbers.add(table.RESTARTS, kept.why)
-                    log.warning(
-                        "A worker process ended; another one starts",
-                        kind="worker_restarted",
-                        worker_id=str(kept.worker_id),
-                        exit_code=kept.process.returncode,
-                    )
-                short = self._clock.monotonic() - kept.started_at < SOON_DEAD
+                    self._tell_of_restart(kept)
+                short = self._clock.monotonic() - kept.started_at < SOON_DEAD and not self._changed.is_set()
                 pause = _longer(pause) if short else Duration(0)
                 await happens_within(self._clock, self._told, pause)
             if not self._told.is_set():
@@ -140,10 +150,34 @@ class WorkerSupervisor:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
 
+    def _tell_of_restart(self, kept: SupervisedWorker) -> None:
+        self._exposed.numbers.add(table.RESTARTS, kept.why)
+        if kept.why != "reload":
+            log.warning(
+                "A worker process ended; another one starts",
+                kind="worker_restarted",
+                worker_id=str(kept.worker_id),
+                exit_code=kept.process.returncode,
+            )
+
+    async def _mended(self, problem: str) -> bool:
+        """Wait until files have changed. False: told to stop, or no files are watched, and `problem` is final."""
+        if not self._settings.reload:
+            self.problem = problem
+            return False
+        log.error("No worker can start; saving a file starts it again", kind="worker_unusable", why=problem)
+        self.begun.set()
+        stopped = asyncio.create_task(self._told.wait())
+        await _first_of(stopped, self._changed)
+        stopped.cancel()
+        return not self._told.is_set()
+
     async def _start(self) -> SupervisedWorker | None:
         """Start another worker process and watch it. None: told to stop before one started."""
         pause = Duration(0)
         while not self._told.is_set():
+            if self._first is None:
+                self._changed.clear()
             try:
                 kept = self._first or await SupervisedWorker.start(
                     self._clock, self._settings, self._remembered(), self._drain_at
@@ -157,7 +191,9 @@ class WorkerSupervisor:
             self._first = None
             self._kept[kept] = asyncio.create_task(self._keep(kept))
             if self._told.is_set():
-                kept.channel.send(Drain(at_once=self._stops > 1))
+                kept.drain(at_once=self._stops > 1)
+            elif self._changed.is_set():
+                self.reload()
             return kept
         return None
 
@@ -238,13 +274,10 @@ class WorkerSupervisor:
         while (said := await kept.channel.receive()) is not None:
             kept.alive_at = self._clock.monotonic()
             match said:
-                case Ready(classes, tasks):
-                    if not kept.ready.is_set():
-                        kept.beaten_at = kept.alive_at
-                        self.tasks = tasks
+                case Ready(classes, tasks, declared):
                     kept.classes = classes
-                    kept.ready.set()
-                    self.working.set()
+                    if not kept.ready.is_set():
+                        self._registered(kept, tasks, declared)
                 case Worn(worn_by):
                     kept.worn_by = worn_by
                     kept.worn.set()
@@ -258,6 +291,13 @@ class WorkerSupervisor:
                     kept.active, kept.load = active, load or kept.load
                 case _:
                     pass
+
+    def _registered(self, kept: SupervisedWorker, tasks: tuple[str, ...], declared: tuple[DeclaredSet, ...]) -> None:
+        kept.beaten_at, self.tasks, self.declared = kept.alive_at, tasks, declared
+        kept.ready.set()
+        self.begun.set()
+        for act in self._acts:
+            act()
 
     async def _beat_on(self, kept: SupervisedWorker) -> None:
         """Send heartbeats, and kill a worker that is blocked, expired or without heartbeats.
@@ -333,8 +373,9 @@ class WorkerSupervisor:
                 self._drain_at = beat.drain_at
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
-        await self._told.wait()
-        working = self._settings.shutdown_grace + self._settings.kill_grace + LAST_WORDS
+        await kept.told.wait()
+        grace = 0 if kept.why == "reload" else self._settings.shutdown_grace
+        working = grace + self._settings.kill_grace + LAST_WORDS
         await self._clock.sleep(Duration(working if kept.ready.is_set() else NOT_YET))
         log.error("A worker process did not end within its grace time; it is killed", kind="worker_killed")
         kept.kill()
@@ -358,7 +399,7 @@ def _longer(pause: Duration) -> Duration:
     return min(max(Duration(2 * pause), FIRST_PAUSE), LONGEST_PAUSE)
 
 
-async def _first_of(task: asyncio.Task[None], event: asyncio.Event) -> None:
+async def _first_of(task: asyncio.Task[Any], event: asyncio.Event) -> None:
     waiting = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)

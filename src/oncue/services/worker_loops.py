@@ -62,12 +62,12 @@ class WorkerLoops:
         )
         self.load = LoadMeter(clock, capacity)
         defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, defaults, linger)
+        beside = self.prefetch, self._counted, self.load, defaults
+        self.settling = Settling(engine, clock, worker_id, *beside, linger, log_runs=settings.log_runs)
         storage = open_storage(settings, clock, numbers)
         self.spool = Spool(engine, storage, clock, Path(settings.data_dir) / SPOOL, numbers)
-        patience = settings.storage_patience
+        self._inline_cap, patience = settings.inline_cap, settings.storage_patience
         self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
-        self._inline_cap = settings.inline_cap
         submitting = Submitting(engine, clock, settings, storage)
         self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)

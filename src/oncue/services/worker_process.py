@@ -118,7 +118,8 @@ class WorkerProcess:
         await self._register()
         collecting.settle()
         tasks = tuple(task.name for task in self._tasks)
-        self._channel.send(Ready((), tasks))  # before the first claim: from here on there is something to finish
+        # Before the first claim: from here on there is something to finish.
+        self._channel.send(Ready((), tasks, self._tasks.declared(self._settings.build or None)))
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
@@ -34,9 +34,10 @@ class Clients:
     The last is created at first use: one for each process, and one for each event loop, closed at their end.
     """
 
-    def __init__(self, given: Client | AsyncClient | None) -> None:
+    def __init__(self, given: Client | AsyncClient | None, *, url: str | None = None, key: str | None = None) -> None:
         self.override: Override | None = None
         self._given = given
+        self._url, self._key = url, key  # of the environment's; None: as the environment says
         self._connected: AsyncClient | None = None
         self._of_process: tuple[int, Client] | None = None
         self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[AsyncClient, None]]
@@ -78,19 +79,29 @@ class Clients:
     async def connected(self) -> AsyncIterator[AsyncClient]:
         from oncue.client import AsyncClient
 
-        async with AsyncClient() as client:
+        async with AsyncClient(self._url, self._key) as client:
             before, self._connected = self._connected, client
             try:
                 yield client
             finally:
                 self._connected = before
 
+    @contextmanager
+    def during(self, client: Client, async_client: AsyncClient) -> Iterator[None]:
+        """Use these two within the block."""
+        before = self._given, self._connected
+        self._given, self._connected = client, async_client
+        try:
+            yield
+        finally:
+            self._given, self._connected = before
+
     def _environments(self) -> Client:
         from oncue.client import Client
 
         with self._lock:
             if self._of_process is None or self._of_process[0] != os.getpid():  # a forked process shares no socket
-                client = Client()
+                client = Client(self._url, self._key)
                 atexit.register(client.close)
                 self._of_process = os.getpid(), client
             return self._of_process[1]
@@ -106,7 +117,7 @@ class Clients:
         """Hold a client until the loop ends: asyncio closes generators that are left before it closes the loop."""
         from oncue.client import AsyncClient
 
-        client = AsyncClient()
+        client = AsyncClient(self._url, self._key)
         try:
             yield client
         finally:

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Invalid
 from oncue.tasks.hooks import Shared
 from oncue.tasks.options import OF_THE_TASK, defaults
+from oncue.tasks.places import BadDeclaration, file_of, place_of
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Isolation, Task
 
 ROLES = ("admin", "member")
-
-
-class BadDeclaration(Invalid):
-    """A task is declared wrongly. The message begins with the file and line of the declaration."""
-
-    def __init__(self, place: str, what: str, problems: tuple[Problem, ...]) -> None:
-        super().__init__(*problems)
-        self.args = (f"{place}: {what} {'; '.join(map(_words, problems))}",)
-
-
-def _words(problem: Problem) -> str:
-    return problem.message if problem.path in ("", "task") else f"{problem.path} {problem.message}"
-
-
-def place_of(function: Callable[..., Any]) -> str:
-    """Return `file:line` of a function, or the name of its module if it is a callable object."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return type(function).__module__
-    file = Path(code.co_filename)
-    here = Path.cwd()
-    return f"{file.relative_to(here) if file.is_relative_to(here) else file}:{code.co_firstlineno}"
 
 
 def declared(
@@ -45,7 +23,7 @@ def declared(
     named: str = getattr(function, "__name__", "") if name is None else name
     kind = AsyncFunctionTask if inspect.iscoroutinefunction(function) else FunctionTask
     try:
-        return kind(
+        task = kind(
             named,
             function,
             isolation=_isolation(options.get("isolation"), function),
@@ -54,8 +32,20 @@ def declared(
             no_retry_on=_exceptions(options.get("no_retry_on", ())),
             shared=shared,
         )
+        _refuse_payload_alone(options)
     except Invalid as wrong:
         raise BadDeclaration(place_of(function), f"task {named!r}:", wrong.problems) from None
+    shared.schedules.files.add(file_of(function))
+    if options.get("schedule") is not None:
+        task.declare_at(place_of(function), options["schedule"], (), options.get("payload") or {})
+    return task
+
+
+def _refuse_payload_alone(options: Mapping[str, Any]) -> None:
+    if options.get("payload") is not None and options.get("schedule") is None:
+        raise Invalid.of("payload", "needs_schedule", "is the payload of a declared schedule; add schedule=…")
+    if not isinstance(options.get("payload") or {}, Mapping):
+        raise Invalid.of("payload", "wrong_type", "must be a dictionary of the task's parameters, like {'to': 'you'}")
 
 
 def _isolation(asked: str | None, function: Callable[..., Any]) -> Isolation:

@@ -11,6 +11,7 @@ import msgspec
 
 from oncue.context import Context
 from oncue.tasks.clients import Clients
+from oncue.tasks.schedules import Schedules
 
 Call = Callable[[], Awaitable[Any]]
 Middleware = Callable[[Context[Any], Call], Awaitable[Any]]
@@ -47,8 +48,14 @@ class Hooks(msgspec.Struct):
 class Shared:
     """What all tasks of a set have in common. Filled while modules are imported, and then only read."""
 
-    def __init__(self, lifespan: Lifespan | None = None, clients: Clients | None = None) -> None:
+    def __init__(
+        self,
+        lifespan: Lifespan | None = None,
+        clients: Clients | None = None,
+        schedules: Schedules | None = None,
+    ) -> None:
         self.lifespan = lifespan
+        self.schedules = schedules or Schedules()
         self.clients = clients or Clients(None)
         self.middleware: list[Middleware] = []
         self.hooks = Hooks()

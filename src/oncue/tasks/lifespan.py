@@ -9,8 +9,8 @@ from typing import Any
 from oncue.domain.errors import OncueError
 from oncue.domain.plain_text import kind_of, message_of
 from oncue.log import log
-from oncue.tasks.declaring import place_of
 from oncue.tasks.hooks import Lifespan
+from oncue.tasks.places import place_of
 from oncue.tasks.task import Task
 
 LONGEST_REASON = 1_000  # characters

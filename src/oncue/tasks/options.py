@@ -55,6 +55,10 @@ class TaskOptions(JobOptions, total=False):
     """the roles that may create jobs of this task; by default admin and member"""
     no_retry_on: Iterable[type[BaseException]]
     """exceptions after which the run is not retried"""
+    schedule: str | Schedule | Mapping[str, Any]
+    """declares a job that runs the task: `cron(…)`, `every(…)`, `at(…)` or text; its key is the task's name"""
+    payload: Mapping[str, Any]
+    """the arguments of this job"""
 
 
 class CallOptions(JobOptions, total=False):

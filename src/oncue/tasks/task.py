@@ -6,17 +6,19 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from enum import StrEnum
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import msgspec
 
 from oncue.context import Context
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem
 from oncue.domain.secret_refs import filled
 from oncue.secret import Asked, RunSecrets, finding, secrets_of_run
-from oncue.tasks.handle import Handle
+from oncue.tasks.handle import Handle, Planned
 from oncue.tasks.hooks import Hooked, Hooks, Shared
 from oncue.tasks.local import local_context
+from oncue.tasks.places import BadDeclaration, place
+from oncue.tasks.schedules import caller
 from oncue.tasks.signature import decoder, read_signature
 from oncue.tasks.typevars import P, R
 
@@ -109,6 +111,34 @@ class Task(Hooked, Handle[P, R]):
         with finding(RunSecrets(Asked())):
             self.arguments(stored)
         return plain
+
+    def declare(self, when: Planned, /, *args: P.args, **kwargs: P.kwargs) -> Self:
+        """Declare a job that runs the task by a schedule, with the key of `using`, or with the task's name as its key.
+
+        `oncue up` and `oncue apply` create it, and change it when the code changes. Returns the same handle.
+        """
+        file, line = caller(1)
+        self.shared.schedules.files.add(file)
+        try:
+            self.declare_at(place(file, line), when, args, kwargs)
+        except BadDeclaration as wrong:
+            raise wrong.with_traceback(None) from None
+        return self
+
+    def declare_at(self, where: str, when: Planned, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Declare a job at a place in user code. BadDeclaration: an argument or the schedule is wrong."""
+        what = f"task {self.name!r}:"
+        try:
+            fields = {"key": self.name, **self.defaults, **self.job(args, kwargs, when)}
+            fields["key"] = fields["key"] or self.name
+        except TypeError as wrong:
+            said = str(wrong).removeprefix(what).strip()
+            if said.startswith("missing"):
+                said = f"is {said}; pass it with payload=, or give the parameter a default"
+            raise BadDeclaration(where, what, (Problem("payload", "mismatch", said),)) from None
+        except Invalid as wrong:
+            raise BadDeclaration(where, what, wrong.problems) from None
+        self.shared.schedules.add(where, what, fields)
 
     def call(self, ctx: Context[Any], arguments: Mapping[str, Any]) -> Any:
         """Call the function as a run does; the context is passed if the function takes it."""

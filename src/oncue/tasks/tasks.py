@@ -11,11 +11,13 @@ from uuid import UUID
 from oncue.context import Context, S_co
 from oncue.domain.errors import Invalid, Problem
 from oncue.tasks.clients import Clients
-from oncue.tasks.declaring import BadDeclaration, declared, place_of
+from oncue.tasks.declaring import declared
 from oncue.tasks.handle import Bound, SyncTasks, batch
 from oncue.tasks.hooks import Hooked, Lifespan, Middleware, Shared
 from oncue.tasks.inside import submit
 from oncue.tasks.options import TaskOptions
+from oncue.tasks.places import BadDeclaration, place, place_of
+from oncue.tasks.schedules import DeclaredSet, Schedules, caller, check_name, declared_sets
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Task
 from oncue.tasks.typevars import P, R
 
@@ -45,7 +47,8 @@ class TaskDecorator(Protocol[S_co]):  # type: ignore[misc]  # mypy compares over
 class Tasks(Hooked, Generic[S_co]):
     """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`.
 
-    `name` names the set. `lifespan` is entered once in each worker process, before its first run, and left at its end;
+    `name` names the set of schedules that it declares: when the code no longer declares one, its job is cancelled.
+    `lifespan` is entered once in each worker process, before its first run, and left at its end;
     what it yields is `ctx.state`. Middleware and hooks of the set are for all tasks declared on it. `client` sends the
     calls of its tasks; without one, `connected` does, or a client of the environment (`ONCUE_URL`, `ONCUE_API_KEY`).
     """
@@ -69,10 +72,17 @@ class Tasks(Hooked, Generic[S_co]):
         lifespan: Lifespan | None = None,
         client: Client | AsyncClient | None = None,
     ) -> None:
+        file, line = caller(1)
+        try:
+            check_name(name)
+        except Invalid as wrong:
+            raise BadDeclaration(place(file, line), "Tasks:", wrong.problems) from None
         self.name = name
         self.clients = Clients(client)
         self._tasks: dict[str, Task] = {}
-        self._shared = Shared(lifespan, self.clients)
+        self._shared = Shared(lifespan, self.clients, Schedules(name))
+        self._shared.schedules.files.add(file)
+        self._schedules = [self._shared.schedules]
         self.hooks = self._shared.hooks
 
     def connected(self) -> AbstractAsyncContextManager[AsyncClient]:
@@ -130,7 +140,8 @@ class Tasks(Hooked, Generic[S_co]):
         """Turn a function into a task: `@tasks.task`, `@tasks.task("name", …)` or `@tasks.task(…)`.
 
         The name is the function's unless it is given. The options are defaults of the task's jobs, which may override
-        them; `isolation`, `roles` and `no_retry_on` are the task's own. BadDeclaration: what is wrong, and where.
+        them; `isolation`, `roles` and `no_retry_on` are the task's own. `schedule` declares a job of the task, with
+        the task's name as its key and `payload` as its arguments. BadDeclaration: what is wrong, and where.
         """
         if not callable(given):
             return partial(self._declare, options, given)
@@ -154,9 +165,16 @@ class Tasks(Hooked, Generic[S_co]):
         self._tasks[task.name] = task
 
     def include(self, others: Iterable[Task]) -> None:
-        """Add the tasks of another set: `tasks.include(billing.tasks)`. A worker that has this set has them, too."""
-        for task in others:
+        """Add the tasks of another set, and what it declares: `tasks.include(billing.tasks)`."""
+        tasks = list(others)
+        for task in tasks:
             self.add(task)
+        declared = others._schedules if isinstance(others, Tasks) else [task.shared.schedules for task in tasks]
+        self._schedules += [one for one in dict.fromkeys(declared) if one not in self._schedules]
+
+    def declared(self, build: int | None = None) -> tuple[DeclaredSet, ...]:
+        """Return the schedules that the code declares, with their stamps. Invalid: two have one key."""
+        return declared_sets(self._schedules, build)
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks.values())

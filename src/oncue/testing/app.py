@@ -7,12 +7,13 @@ from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from threading import Thread
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import httpx2
 
 from oncue.client import AsyncClient, AsyncRun, Client, Run
 from oncue.domain.instants import Instant, moment
+from oncue.shapes.jobs import JobFields
 from oncue.tasks import Task
 from oncue.tasks.lifespan import lifespans
 from oncue.testing.caller import Caller
@@ -80,6 +81,11 @@ class OncueApp(Calls):
     def now(self) -> datetime:
         """The time in the system, in UTC."""
         return moment(self._clock.now())
+
+    def apply(self) -> None:
+        """Create the jobs of the schedules that the tasks declare, as `oncue up` does when it starts."""
+        for one in self.tasks.declared():
+            self.client.jobs.apply(one.name, cast(tuple[JobFields, ...], one.jobs), prune=one.named)
 
     @property
     def sync(self) -> SyncApp:

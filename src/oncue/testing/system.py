@@ -17,7 +17,7 @@ from oncue.api.application import Application
 from oncue.clock import SystemClock, happens_within
 from oncue.domain.ids import RunId, WorkerId, uuid7
 from oncue.domain.instants import DAY, MILLISECOND, Duration, Instant
-from oncue.domain.placement import Offer, Resources, show_offer
+from oncue.domain.placement import Everything, Offer, Resources, show_offer
 from oncue.domain.run import Settlement
 from oncue.engines import port
 from oncue.engines.new_keys import new_key
@@ -37,16 +37,6 @@ from oncue.testing.clock import FakeClock
 LEASE = Duration(36_500 * DAY)  # no heartbeats are sent
 LOOK_AGAIN = Duration(20 * MILLISECOND)
 MEMORY = Path("/dev/shm")
-
-
-class _All(frozenset[str]):
-    """Every queue and every label."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-    def issuperset(self, _: object) -> bool:
-        return True
 
 
 class _Loops(WorkerLoops):
@@ -83,7 +73,8 @@ class System:
         known = [port.Task(one.name, one.schema(), msgspec.json.encode(one.defaults), one.roles) for one in self._tasks]
         await engine.fleet.announce(known, clock.now())
         self._worker_id = WorkerId(uuid7(clock.now(), bytes(10)))
-        self._offer = Offer(frozenset(one.name for one in self._tasks), _All(), _All(), Resources(10**9, 10**9, 10**6))
+        names = frozenset(one.name for one in self._tasks)
+        self._offer = Offer(names, Everything(), Everything(), Resources(10**9, 10**9, 10**6))
         shown = show_offer(Offer(self._offer.tasks))
         me = port.Worker(self._worker_id, "test", "test", LEASE, clock.now(), clock.now(), info=shown)
         await engine.fleet.register(me, clock.now())

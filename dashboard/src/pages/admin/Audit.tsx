@@ -10,6 +10,7 @@ import { useEvents } from "../../live";
 import { href, query } from "../../router";
 import { isAdmin } from "../../session";
 import { now } from "../../time";
+import { known } from "../../windows";
 
 type Line = Schemas["AuditLine"];
 
@@ -43,7 +44,7 @@ export function Audit() {
 /** What the URL asks for. The window begins at a whole minute, so that the question is the same for a while. */
 function asked(): Record<string, string | undefined> {
   const given = (name: string): string | undefined => query.value.get(name) ?? undefined;
-  const length = WINDOWS[given("within") ?? ""];
+  const length = known(WINDOWS, given("within"));
   const from = length ? new Date(Math.floor((now() - length) / MINUTE) * MINUTE).toISOString() : undefined;
   return { object_id: given("object_id"), action: given("action"), user_id: isAdmin.value ? given("user_id") : undefined, start_time: from };
 }
@@ -65,10 +66,10 @@ function keyOf(line: Line): string {
 }
 
 const COLUMNS: Column<Line>[] = [
-  { head: "When", width: "7rem", phoneWidth: "5.5rem", cell: (line) => <When at={line.at} /> },
-  { head: "User", width: "13%", phoneWidth: "5.5rem", cell: (line) => <span class="cut">{line.user_id ?? <span class="faint">oncue itself</span>}</span> },
+  { head: "When", width: "7rem", phoneWidth: "5.3rem", cell: (line) => <When at={line.at} /> },
+  { head: "User", width: "13%", phoneWidth: "4.4rem", cell: (line) => <span class="cut">{line.user_id ?? <span class="faint">oncue itself</span>}</span> },
   { head: "Action", width: "11rem", phoneWidth: "auto", cell: (line) => <a class="main-link" href={href("/admin/audit", { action: line.action })}>{line.action}</a> },
-  { head: "Of", width: "9.5rem", wide: true, cell: (line) => <Thing line={line} /> },
+  { head: "Of", width: "9.5rem", phoneWidth: "6.4rem", cell: (line) => <Thing line={line} /> },
   { head: "Details", wide: true, cell: (line) => <Details of={line.detail} /> },
   { head: "From", width: "9rem", wide: true, cell: (line) => <span class="cut faint">{line.address}</span> },
 ];

@@ -13,6 +13,7 @@ import { usePulse } from "../../refresh";
 import { href, query, setQuery } from "../../router";
 import { can, ownOnly } from "../../session";
 import { now } from "../../time";
+import { known } from "../../windows";
 import { Letter } from "./Letter";
 import { LettersBar } from "./LettersBar";
 import { RecentBulks } from "./RecentBulks";
@@ -51,8 +52,8 @@ export function Letters({ filter: fixed }: { filter: LetterFilter }) {
 /** What the URL asks for. A window stays where it was when it was chosen. */
 function useWanted(): LetterFilter {
   const at = query.value;
-  const since = at.get("since") ?? "";
-  const start_time = useMemo(() => (HOURS[since] ? new Date(now() - HOURS[since] * 3_600_000).toISOString() : undefined), [since]);
+  const hours = known(HOURS, at.get("since"));
+  const start_time = useMemo(() => (hours ? new Date(now() - hours * 3_600_000).toISOString() : undefined), [hours]);
   const wanted = { task: at.get("task"), queue: at.get("queue"), job_id: at.get("job_id"), start_time, user_id: ownOnly.value };
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
 }
@@ -76,12 +77,12 @@ export function nameOf(letter: DeadLetter): string {
 
 function columnsOf(withError: boolean): Column<DeadLetter>[] {
   return [
-    { head: "Job", width: "24%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}>{nameOf(letter)}</a> },
+    { head: "Job", width: "18%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}>{nameOf(letter)}</a> },
     { head: "Died", width: "6rem", phoneWidth: "5.2rem", cell: (letter) => <When at={letter.end_time} /> },
     { head: "Attempts", width: "5.5rem", align: "end", wide: true, cell: (letter) => <span class="number">{letter.attempt_number}</span> },
-    { head: "Queue", width: "8rem", wide: true, cell: (letter) => <span class="cut">{letter.queue}</span> },
+    { head: "Queue", width: "7rem", wide: true, cell: (letter) => <span class="cut">{letter.queue}</span> },
     { head: withError ? "Error" : "Message", wide: true, cell: (letter) => <span class="cut" title={letter.error_message ?? ""}>{withError && <b>{letter.error_type} </b>}{letter.error_message}</span> },
-    { head: "Payload", width: "24%", wide: true, cell: (letter) => <code class="cut">{letter.payload === null && letter.large.payload ? `${letter.large.payload} bytes` : JSON.stringify(letter.payload)}</code> },
+    { head: "Payload", width: "22%", wide: true, cell: (letter) => <code class="cut">{letter.payload === null && letter.large.payload ? `${letter.large.payload} bytes` : JSON.stringify(letter.payload)}</code> },
   ];
 }
 

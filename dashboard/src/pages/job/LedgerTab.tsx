@@ -9,7 +9,7 @@ import { command } from "../../commands";
 import { href, query, setQuery } from "../../router";
 import { stateOf } from "../../states";
 import { clock, duration, exact, now, zoneName } from "../../time";
-import { lengthOf } from "../../windows";
+import { known, lengthOf } from "../../windows";
 import { bucketCells, cellsOf, countOf, countsText, MOST_CELLS, rowsOf, totals, type LedgerCell, type Occurrence } from "./ledger";
 import { useJobRuns, useMinute } from "./useJobRuns";
 
@@ -23,7 +23,7 @@ export function LedgerTab({ jobId, zone }: { jobId: string; zone?: string }) {
   const window = query.value.get("window") ?? "24h";
   const to = useMinute();
   const from = to - lengthOf(window);
-  const [step, stepMs] = STEPS[window] ?? STEPS["24h"]!;
+  const [step, stepMs] = known(STEPS, window) ?? STEPS["24h"]!;
   const times = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
   const heat = useGet("/v1/jobs/{id}/occurrences/heat", { path: { id: jobId }, query: { ...times, step } });
   const isCounted = heat.data !== undefined;

@@ -40,12 +40,12 @@ export function withEvents(shown: Run[], events: RunEvent[]): Run[] {
 function columnsOf(zone?: string): Column<Run>[] {
   return [
     { head: "Status", width: "8rem", phoneWidth: "3.4rem", cell: (run) => <StateMark state={run.status} /> },
-    { head: "Scheduled for", width: "9rem", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><When at={run.scheduled_for} zone={zone} as="clock" none={run.run_id.slice(-8)} /></a> },
-    { head: "Ended", width: "7rem", cell: (run) => <When at={run.end_time} zone={zone} /> },
+    { head: "Due", width: "8rem", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><When at={run.scheduled_for} zone={zone} as="clock" none={run.run_id.slice(-8)} /></a> },
+    { head: "Ended", width: "6.5rem", cell: (run) => <When at={run.end_time} zone={zone} /> },
     { head: "Took", width: "6rem", align: "end", wide: true, cell: (run) => <Ms ms={run.duration_ms} /> },
     { head: "Lag", width: "6rem", align: "end", wide: true, cell: (run) => <Ms ms={run.lag_ms} /> },
     { head: "Attempts", width: "5.5rem", align: "end", wide: true, cell: (run) => <span class="number">{run.attempt_number}</span> },
-    { head: "Worker", width: "10rem", wide: true, cell: (run) => <span class="cut">{run.executor_name ?? "–"}</span> },
+    { head: "Worker", width: "8rem", wide: true, cell: (run) => <span class="cut">{run.executor_name ?? "–"}</span> },
     { head: "Error", wide: true, cell: (run) => run.error_type && <span class="cut" title={run.error_message ?? ""}><b>{run.error_type}</b> {run.error_message}</span> },
   ];
 }

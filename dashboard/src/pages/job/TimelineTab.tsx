@@ -10,7 +10,7 @@ import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
 import { href, query, setQuery } from "../../router";
 import { stateOf } from "../../states";
-import { clock, duration, exact, now, zoneName } from "../../time";
+import { clock, duration, exact, now, readTime, zoneName } from "../../time";
 import { lengthOf } from "../../windows";
 import { NextRuns } from "./NextRuns";
 import type { Occurrence } from "./ledger";
@@ -27,15 +27,16 @@ type Span = { from: number; to: number };
 /** What was and what comes, on one axis and on two clocks: the viewer's and the schedule's. */
 export function TimelineTab({ job }: { job: Job }) {
   const minute = useMinute();
-  const length = lengthOf(query.value.get("window") ?? "24h");
-  const centre = Number(query.value.get("at")) || minute;
+  const usual = usualWindow(job, minute);
+  const length = lengthOf(query.value.get("window") ?? usual);
+  const centre = readTime(query.value.get("at")) ?? minute;
   const span = { from: centre - length / 2, to: centre + length / 2 };
   const { runs, gaps, coming, error, reload } = useTimes(job, span, minute);
   const zone = job.schedule.timezone ?? "UTC";
   return (
     <>
       <div class="timeline-head">
-        <Choice label="Window" param="window" choices={WINDOWS} fallback="24h" />
+        <Choice label="Window" param="window" choices={WINDOWS} fallback={usual} />
         <Button label="Earlier" onClick={() => setQuery({ at: String(centre - length / 2) })}>←</Button>
         <Button onClick={() => setQuery({ at: undefined })} disabled={!query.value.has("at")}>Now</Button>
         <Button label="Later" onClick={() => setQuery({ at: String(centre + length / 2) })}>→</Button>
@@ -54,6 +55,12 @@ export function TimelineTab({ job }: { job: Job }) {
       </div>
     </>
   );
+}
+
+/** The shortest one, from a day on, that contains the next run. */
+function usualWindow(job: Job, minute: number): string {
+  const ahead = job.next_run_at ? Date.parse(job.next_run_at) - minute : 0;
+  return WINDOWS.slice(2).find((one) => ahead < lengthOf(one) / 2) ?? "24h";
 }
 
 /** Runs that had begun, occurrences without a run, and runs to come, in the span. */
@@ -129,7 +136,7 @@ function NextChange({ job, zone }: { job: Job; zone: string }) {
       <p><When at={change.at} zone={zone} focusable />: {changeWords(change)} ({zone}).</p>
       {around.data && (
         <ul class="notes">
-          {touched.map((one) => <li key={one.at}><span class="number">{one.local.slice(0, 16).replace("T", " ")}</span> {one.note}</li>)}
+          {touched.map((one) => <li key={one.at}><span class="number">{one.local.slice(0, 16).replace("T", " ")}:</span> {one.note}</li>)}
           {around.data.skipped.map((note) => <li key={note}>{note}</li>)}
           {!touched.length && !around.data.skipped.length && <li>It moves, drops or repeats no run of this schedule.</li>}
         </ul>

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client";
 import { useGet } from "../../api/use";
 import { useAnswer } from "../../api/useAnswer";
@@ -10,6 +10,7 @@ import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
 import { base, go, href } from "../../router";
+import { session } from "../../session";
 import { toast, words } from "../../toasts";
 import { nameOf } from "../job/Job";
 import { Conflict } from "./Conflict";
@@ -24,6 +25,15 @@ import { editSnippets } from "./snippets";
 type Preview = Schemas["EditPreview"];
 /** The job as the form began with it. */
 type Base = { job: Job; etag: string | null; draft: Draft };
+
+/** What was typed and not saved, by user and job, while this tab lives: Back, or signing in again, loses nothing. */
+const drafts = new Map<string, { version: number | null; draft: Draft }>();
+const keyOf = (job: Job): string => `${session.peek()?.user_id} ${job.job_id}`;
+
+function keptDraft({ job, draft }: Base): Draft {
+  const kept = drafts.get(keyOf(job));
+  return kept && kept.version === job.version ? kept.draft : draft;
+}
 
 export function Edit({ id, tasks }: { id: string; tasks: Tasks }) {
   const loaded = useGet("/v1/jobs/{id}", { path: { id } });
@@ -42,10 +52,13 @@ export function Edit({ id, tasks }: { id: string; tasks: Tasks }) {
 type FormProps = { start: Base; newest: Base; onBase: (base: Base) => void; tasks: Tasks; reload: () => void };
 
 function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
-  const [draft, setDraft] = useState(start.draft);
+  const [draft, setDraft] = useState(() => keptDraft(start));
   const [round, setRound] = useState(0); // the fields of a form keep their texts: a new base needs new ones
   const [failure, setFailure] = useState("");
   const { job, etag } = start;
+  const key = useRef(keyOf(job)).current;
+  const forget = (): void => void drafts.delete(key);
+  const type = (next: Draft): void => (drafts.set(key, { version: job.version, draft: next }), setDraft(next));
   const body = changesOf(start.draft, draft);
   const hasChanges = Object.keys(body).length > 0;
   const isBehind = (newest.job.version ?? 0) > (job.version ?? 0);
@@ -54,11 +67,13 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
     const answer = await call("patch", "/v1/jobs/{id}", { path: { id: job.job_id }, body: body as never, headers: etag ? { "If-Match": etag } : {} });
     if (!answer.ok && answer.error.status === 412) return reload();
     if (!answer.ok) return setFailure(words(answer.error));
+    forget();
     toast(`${nameOf(job)} is changed.`);
     go(href(`/jobs/${job.job_id}`));
   };
   const settle = (next: Draft): void => {
     onBase(newest);
+    forget();
     setDraft(next);
     setRound(round + 1);
     setFailure("");
@@ -68,9 +83,9 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
       <PageHead title={`Edit ${nameOf(job)}`} note={<p class="faint">Version {job.version}. Runs that have started do not change.</p>} />
       {isBehind && <Conflict mine={Object.keys(body)} base={job} newest={newest.job} onKeep={() => settle(rebased(start.draft, draft, newest.draft))} onDrop={() => settle(newest.draft)} />}
       <div class="new">
-        <Form key={round} draft={draft} onDraft={setDraft} tasks={tasks} errors={preview.error?.errors ?? []} isTried={false} isEdit onSubmit={save}>
+        <Form key={round} draft={draft} onDraft={type} tasks={tasks} errors={preview.error?.errors ?? []} isTried={false} isEdit onSubmit={save}>
           {failure && <p class="refusal" role="alert">{failure}</p>}
-          <div class="form-actions"><Button kind="primary" type="submit" changes="jobs" disabled={!hasChanges || isBehind}>Save the change</Button><a class="button plain" href={href(`/jobs/${job.job_id}`)}>Leave it</a></div>
+          <div class="form-actions"><Button kind="primary" type="submit" changes="jobs" disabled={!hasChanges || isBehind}>Save the change</Button><a class="button plain" href={href(`/jobs/${job.job_id}`)} onClick={forget}>Leave it</a></div>
         </Form>
         <aside class="preview" aria-label="What the change does">
           {!hasChanges && <section class="told"><h2>Nothing is changed yet</h2><p class="faint">Change a field to see which runs it moves, and when.</p></section>}

@@ -6,7 +6,8 @@ type Body = Record<string, unknown>;
 
 const OPTIONS: Record<string, string> = { task: "--task", name: "--name", key: "--key", queue: "--queue", priority: "--priority", max_retries: "--max-retries", timeout: "--timeout", overlap: "--overlap" };
 
-export function createSnippets(body: Body, origin: string): Snippets {
+export function createSnippets(filled: Body, origin: string): Snippets {
+  const body = filled.task ? filled : { ...filled, task: "CHOOSE-A-TASK" };
   return {
     CLI: commandLine("oncue jobs create", body),
     curl: curl("POST", `${origin}/v1/jobs`, body),

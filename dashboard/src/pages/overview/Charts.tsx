@@ -44,7 +44,7 @@ function Starts({ answer, window, now, marks, span, hasMeasures }: Spanned) {
     return [[...kept, ...live.map((beat) => beat.at)], [...past, ...live.map((beat) => beat.started)]];
   }, [answer, seen.length, span[1]]);
   const lines: Line[] = [{ label: "per second", values, tone: "running", fill: true }];
-  return <Chart label="Starts" times={times} lines={lines} show={short} marks={marks} window={span} height={HEIGHT} />;
+  return <Chart label="Starts" times={times} lines={lines} show={short} least={0.1} marks={marks} window={span} height={HEIGHT} />;
 }
 
 function Lags({ answer, window, now, marks, span, hasMeasures }: Spanned) {
@@ -94,5 +94,5 @@ function Depth({ marks, now, oldest }: Spanned) {
     ];
     return [seen.map((beat) => beat.at), lines];
   }, [beats.value, oldest]);
-  return <Chart label="Depth" times={times} lines={lines} marks={marks} window={[from, now]} height={HEIGHT} />;
+  return <Chart label="Depth since you look" times={times} lines={lines} marks={marks} window={[from, now]} height={HEIGHT} />;
 }

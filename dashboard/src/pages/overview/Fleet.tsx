@@ -3,7 +3,7 @@ import { stateOf } from "../../states";
 import { href } from "../../router";
 
 type Worker = Schemas["Worker"];
-const KINDS: Record<string, string> = { loop: "async", thread: "threads", process: "processes" };
+const KINDS: Record<string, string> = { loop: "async slots", thread: "threads", process: "processes" };
 const MOST = 120;
 
 /** All workers in one row, each a cell that fills with what it runs. */
@@ -15,7 +15,7 @@ export function Fleet({ workers, queues }: { workers: Worker[]; queues: Schemas[
       {workers.length ? <ul class="fleet-cells">{workers.slice(0, MOST).map((worker) => <Cell key={worker.worker_id} worker={worker} />)}</ul> : <p class="state bad"><span class="glyph" aria-hidden="true">✕</span> <span class="word">no workers</span></p>}
       {workers.length > MOST && <span class="faint">and {workers.length - MOST} more</span>}
       <span class="fleet-facts faint">
-        {statusWords(workers)}{Object.keys(KINDS).map((kind) => ` · ${KINDS[kind]} ${usedOf(workers, kind)}`)}
+        {statusWords(workers)}{Object.keys(KINDS).map((kind) => usedOf(workers, kind))}
       </span>
       {paused.length > 0 && <span class="state quiet"><span class="glyph" aria-hidden="true">‖</span> <a href={href("/queues")}>{paused.length === 1 ? `queue ${paused[0]} paused` : `${paused.length} queues paused`}</a></span>}
     </section>
@@ -45,5 +45,5 @@ function statusWords(workers: Worker[]): string {
 function usedOf(workers: Worker[], kind: string): string {
   const sum = (field: "slots" | "free_slots"): number => workers.reduce((all, worker) => all + (worker[field][kind] ?? 0), 0);
   const slots = sum("slots");
-  return `${(slots - sum("free_slots")).toLocaleString("en")} of ${slots.toLocaleString("en")}`;
+  return slots ? ` · ${(slots - sum("free_slots")).toLocaleString("en")} of ${slots.toLocaleString("en")} ${KINDS[kind]}` : "";
 }

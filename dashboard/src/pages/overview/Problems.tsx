@@ -28,9 +28,8 @@ function One({ problem, onDone }: { problem: Known; onDone: () => void }) {
       <span class="glyph" title={problem.severity} aria-hidden="true">{isSevere ? "✕" : "!"}</span>
       <div class="problem-text">
         <h2><span class="for-readers">{problem.severity}: </span>{problem.title}</h2>
-        <p><Words text={problem.detail} /> {problem.since && <span class="faint">Since <When at={problem.since} focusable />.</span>}</p>
-        <p class="remedy"><Words text={problem.remedy} /></p>
-        <p class="remedy-command"><code>{problem.command}</code><Copy text={problem.command} what="the command" /></p>
+        <p><Words text={problem.detail} /> {problem.since && <span class="faint">It began <When at={problem.since} focusable />.</span>}</p>
+        <p class="remedy"><Words text={problem.remedy} /> <span class="remedy-command"><code>{problem.command}</code><Copy text={problem.command} what="the command" /></span></p>
       </div>
       <div class="actions">
         <Act problem={problem} onDone={onDone} />

@@ -24,7 +24,7 @@ export function FitMatrix({ fleet, queue }: { fleet: Fleet; queue?: string }) {
   const kinds = kindsOf(fleet.queues).filter((kind) => (!queue || kind.queue === queue) && (isAll || kind.depth > 0));
   const teams = teamsOf(fleet.workers);
   const rows = matrix(kinds, teams);
-  const order = columnsFirst(rows, teams);
+  const { order, apart } = columnsFirst(rows, teams);
   const lonely = rows.filter((row) => row.verdict === "nobody" && row.kind.depth > 0).length;
   return (
     <section class="fit-section" aria-labelledby="fit">
@@ -34,15 +34,18 @@ export function FitMatrix({ fleet, queue }: { fleet: Fleet; queue?: string }) {
         <button type="button" class="chip" aria-pressed={isAll} onClick={() => setQuery({ kinds: isAll ? undefined : "all" })}>also without work</button>
       </header>
       {rows.length > 0 ? <Grid rows={rows} teams={teams} order={order.slice(0, MOST_TEAMS)} withQueue={!queue} /> : <Empty title="No work is open." command="oncue queues list">Each kind of work that has runs gets a row here, each kind of worker a column.</Empty>}
+      {apart.length > 0 && <p class="footnote">Without a column, because they have none of these tasks: {apart.slice(0, MOST_TEAMS).map((at, index) => <>{index > 0 && ", "}<TeamHead team={teams[at]!} /></>)}{apart.length > MOST_TEAMS && ` and ${apart.length - MOST_TEAMS} more kinds`}.</p>}
       {order.length > MOST_TEAMS && <p class="footnote">{order.length - MOST_TEAMS} more kinds of workers are not shown: they run less of this work.</p>}
     </section>
   );
 }
 
-/** The workers that can do most come first. */
-function columnsFirst(rows: Row[], teams: Team[]): number[] {
+/** The workers that can do most come first. Those that have nothing to do with any of this work stay `apart`, unless all are. */
+function columnsFirst(rows: Row[], teams: Team[]): { order: number[]; apart: number[] } {
   const marks = teams.map((_, at) => rows.filter((row) => ["can", "full"].includes(row.fits[at]!.verdict)).length);
-  return teams.map((_, at) => at).sort((a, b) => marks[b]! - marks[a]! || nameOf(teams[a]!).localeCompare(nameOf(teams[b]!)));
+  const all = teams.map((_, at) => at).sort((a, b) => marks[b]! - marks[a]! || nameOf(teams[a]!).localeCompare(nameOf(teams[b]!)));
+  const isNear = (at: number): boolean => rows.some((row) => row.fits[at]!.verdict !== "no_task");
+  return all.some(isNear) ? { order: all.filter(isNear), apart: all.filter((at) => !isNear(at)) } : { order: all, apart: [] };
 }
 
 function nameOf(team: Team): string {

@@ -20,8 +20,8 @@ export function Queue({ name, fleet }: { name: string; fleet: Fleet }) {
   const state = stateOfQueue(queue);
   return (
     <>
-      <PageHead title={name} note={<Facts queue={queue} at={fleet.at} />}><PauseButton queue={queue} onChange={fleet.reload} /></PageHead>
-      <p class={state === "active" ? "why" : state === "no_worker" ? "why bad-edge" : "why warn-edge"}><b>Why:</b> {whyWords(queue)}</p>
+      <PageHead kind="Queue" title={name} note={<Facts queue={queue} at={fleet.at} />}><PauseButton queue={queue} onChange={fleet.reload} /></PageHead>
+      <section class={state === "active" ? "why" : state === "no_worker" ? "why bad-edge" : "why warn-edge"} aria-label="Why"><p><b>Why</b> {whyWords(queue)}</p></section>
       <FitMatrix fleet={fleet} queue={name} />
       <QueueHistory queue={name} />
       <section aria-labelledby="takers">
@@ -48,9 +48,9 @@ function Facts({ queue, at }: { queue: QueueType; at: number }) {
 
 export function whyWords(queue: QueueType): string {
   const due = `${queue.due.toLocaleString("en")}${queue.more ? " or more" : ""} due ${queue.due === 1 ? "run" : "runs"}`;
-  if (queue.paused_since) return `paused${queue.paused_by ? ` by ${queue.paused_by}` : ""} at ${exact(Date.parse(queue.paused_since), zoneName())}. ${queue.due ? `${due} wait until it is resumed.` : "Nothing of it is due."}`;
-  if (!queue.due) return "nothing waits: no run of this queue is due.";
-  if (!queue.workers.length) return queue.draining_workers.length ? `every worker of this queue is draining, so ${due} wait.` : `no live worker takes runs from this queue, so ${due} wait.`;
+  if (queue.paused_since) return `Paused${queue.paused_by ? ` by ${queue.paused_by}` : ""} at ${exact(Date.parse(queue.paused_since), zoneName())}. ${queue.due ? `${due} wait until it is resumed.` : "Nothing of it is due."}`;
+  if (!queue.due) return "Nothing waits: no run of this queue is due.";
+  if (!queue.workers.length) return queue.draining_workers.length ? `Every worker of this queue is draining, so ${due} wait.` : `No live worker takes runs from this queue, so ${due} wait.`;
   if (queue.drain_seconds) return `${due} wait for a free worker; at the rate of the last five minutes all have started in ${duration(queue.drain_seconds * 1_000)}.`;
   return `${due} wait for a worker that can run them.`;
 }

@@ -5,7 +5,7 @@ import { Chart } from "../../components/Chart";
 import { useMarks } from "../../marks";
 import { usePulse } from "../../refresh";
 import { isAdmin } from "../../session";
-import { duration, second } from "../../time";
+import { second, shortDuration } from "../../time";
 
 const EVERY = 15_000; // ms: the series has a point a minute
 const MINUTE = 60_000;
@@ -25,14 +25,9 @@ function LastHour({ queue }: { queue: string }) {
   return (
     <section class="two-charts" aria-label="The last hour">
       <Chart label="Attempts a minute" times={shown.times} lines={[{ label: "ended", values: shown.attempts, tone: "running", bars: true }]} marks={marks} height={120} />
-      <Chart label="Start lag" times={shown.times} lines={[{ label: "p99", values: shown.p99, tone: "warn", bars: true }, { label: "p50", values: shown.p50, tone: "quiet", bars: true }]} show={short} marks={marks} height={120} />
+      <Chart label="Start lag" times={shown.times} lines={[{ label: "p99", values: shown.p99, tone: "warn", bars: true }, { label: "p50", values: shown.p50, tone: "quiet", bars: true }]} show={shortDuration} marks={marks} height={120} />
     </section>
   );
-}
-
-/** The larger unit only: "32 min". */
-function short(ms: number): string {
-  return duration(ms).split(" ").slice(0, 2).join(" ");
 }
 
 type Point = { at: string; n: number; p50_ms?: number | null; p99_ms?: number | null };

@@ -4,8 +4,9 @@ import { Table, type Column } from "../../components/Table";
 import { When } from "../../components/When";
 import { href } from "../../router";
 import { can, isAdmin } from "../../session";
-import { duration, second } from "../../time";
+import { duration, second, shortDuration } from "../../time";
 import { PauseButton } from "./actions";
+import { kindsOf, matrix, teamsOf } from "./fit";
 import { stateOfQueue, type Fleet } from "./fleet";
 
 export function QueuesTable({ fleet, queues = fleet.queues }: { fleet: Fleet; queues?: Queue[] }) {
@@ -16,16 +17,17 @@ function columnsOf(fleet: Fleet): Column<Queue>[] {
   const columns: Column<Queue>[] = [
     { head: "State", width: "8rem", phoneWidth: "3.4rem", cell: (queue) => <StateMark state={stateOfQueue(queue)} /> },
     { head: "Queue", cell: (queue) => <Name queue={queue} /> },
-    { head: "Due", width: "5rem", align: "end", cell: (queue) => <Due queue={queue} /> },
-    { head: <abbr title="how long the first of the due runs has been due">Oldest due</abbr>, width: "7rem", phoneWidth: "5.5rem", align: "end", cell: (queue) => <Age queue={queue} at={fleet.at} /> },
-    { head: "Running", width: "5rem", align: "end", wide: true, cell: (queue) => <Number n={queue.running} /> },
-    { head: <abbr title="scheduled, waiting and running runs">Open</abbr>, width: "5rem", align: "end", wide: "very", cell: (queue) => <Number n={queue.depth} /> },
-    { head: "Workers", width: "5rem", align: "end", wide: true, cell: (queue) => <Workers queue={queue} /> },
+    { head: "Due", width: "4rem", align: "end", cell: (queue) => <Due queue={queue} /> },
+    { head: <abbr title="how long the first of the due runs has been due">Oldest due</abbr>, width: "6.5rem", phoneWidth: "5.5rem", align: "end", cell: (queue) => <Age queue={queue} at={fleet.at} /> },
+    { head: "Running", width: "4.5rem", align: "end", wide: true, cell: (queue) => <Number n={queue.running} /> },
+    { head: <abbr title="scheduled, waiting and running runs">Open</abbr>, width: "4rem", align: "end", wide: "very", cell: (queue) => <Number n={queue.depth} /> },
+    { head: "Workers", width: "4.8rem", align: "end", wide: true, cell: (queue) => <Workers queue={queue} /> },
   ];
+  const stuck = new Set(matrix(kindsOf(fleet.queues), teamsOf(fleet.workers)).filter((row) => row.verdict === "nobody" && row.kind.due > 0).map((row) => row.kind.queue));
   const measured: Column<Queue>[] = [
-    { head: <abbr title="how late half, and 99 of 100, of the attempts of the last five minutes started">Lag p50 · p99</abbr>, width: "10rem", align: "end", wide: "very", cell: (queue) => <Lag queue={queue} /> },
-    { head: <abbr title="attempts that ended a minute, over the last five minutes">Rate</abbr>, width: "6rem", align: "end", wide: "very", cell: (queue) => <span class="number">{queue.rate_per_minute ? `${rate(queue.rate_per_minute)}/min` : <span class="faint">–</span>}</span> },
-    { head: <abbr title="until all due runs have started at this rate">Time to drain</abbr>, width: "7rem", align: "end", wide: true, cell: (queue) => <Drain queue={queue} /> },
+    { head: <abbr title="how late half, and 99 of 100, of the attempts of the last five minutes started">Lag p50 · p99</abbr>, width: "9rem", align: "end", wide: "very", cell: (queue) => <Lag queue={queue} /> },
+    { head: <abbr title="attempts that ended a minute, over the last five minutes">Rate</abbr>, width: "5rem", align: "end", wide: "very", cell: (queue) => <span class="number">{queue.rate_per_minute ? `${rate(queue.rate_per_minute)}/min` : <span class="faint">–</span>}</span> },
+    { head: <abbr title="until all due runs have started at this rate">Time to drain</abbr>, width: "7rem", align: "end", wide: true, cell: (queue) => <Drain queue={queue} isStuck={stuck.has(queue.name)} /> },
   ];
   const act: Column<Queue> = { head: <span class="for-readers">Actions</span>, width: "6.5rem", align: "end", wide: true, cell: (queue) => <PauseButton queue={queue} onChange={fleet.reload} /> };
   return [...columns, ...(isAdmin.value ? measured : []), ...(can("queues") ? [act] : [])];
@@ -69,10 +71,11 @@ function Workers({ queue }: { queue: Queue }) {
 
 function Lag({ queue }: { queue: Queue }) {
   if (queue.lag_p50_ms === null) return <span class="faint">–</span>;
-  return <span class="number">{duration(queue.lag_p50_ms)} · {queue.lag_p99_ms === null ? "–" : duration(queue.lag_p99_ms)}</span>;
+  return <span class="number">{shortDuration(queue.lag_p50_ms)} · {queue.lag_p99_ms === null ? "–" : shortDuration(queue.lag_p99_ms)}</span>;
 }
 
-function Drain({ queue }: { queue: Queue }) {
+function Drain({ queue, isStuck }: { queue: Queue; isStuck: boolean }) {
+  if (isStuck) return <span class="state warn" title="Nobody can run some of it: see who can run what.">never</span>;
   if (queue.drain_seconds) return <span class="number">{duration(queue.drain_seconds * 1_000)}</span>;
   if (queue.due && queue.drain_seconds === null) return <span class="faint" title="It is paused, nothing of it has ended lately, or too much is due to count.">unknown</span>;
   return <span class="faint">–</span>;

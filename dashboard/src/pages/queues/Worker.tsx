@@ -24,8 +24,8 @@ export function Worker({ id, fleet }: { id: string; fleet: Fleet }) {
   if (!worker) return fleet.isLoaded ? <><PageHead title="Worker" /><Empty title="This worker is gone: it was stopped, or has sent no heartbeat for too long." command="oncue workers list">A worker gets another id whenever its process starts. <a href={href("/workers")}>All workers</a></Empty></> : null;
   return (
     <>
-      <PageHead title={worker.name ?? "Worker"} note={<Facts worker={worker} />}><DrainButton worker={worker} fleet={fleet} /></PageHead>
-      <p class={worker.status === "active" ? "why" : "why warn-edge"}><b>Status:</b> {statusWords(worker)}</p>
+      <PageHead kind="Worker" title={worker.name ?? `…${worker.worker_id.slice(-8)}`} note={<Facts worker={worker} />}><DrainButton worker={worker} fleet={fleet} /></PageHead>
+      <section class={worker.status === "active" ? "why" : "why warn-edge"} aria-label="Status"><p><b>Status</b> {statusWords(worker)}</p></section>
       <dl class="offer">
         <div><dt>Slots in use</dt><dd><Slots worker={worker} /></dd></div>
         <div><dt>Memory asked for</dt><dd><Memory worker={worker} /></dd></div>
@@ -54,10 +54,10 @@ function Facts({ worker }: { worker: WorkerType }) {
 export function statusWords(worker: WorkerType): string {
   const left = worker.running ?? 0;
   const runs = left ? `${left} ${left === 1 ? "run" : "runs"} left to finish` : "nothing left to finish";
-  if (worker.status === "no_heartbeat") return `no heartbeat for longer than its lease of ${worker.lease}. It counts as dead, and its runs start elsewhere.`;
-  if (worker.drain_requested_at) return `drained by an administrator: it takes no new runs, ${runs}. Resume it to let it take runs again.`;
-  if (worker.draining) return `its process stops or was replaced: it takes no new runs, ${runs}.`;
-  return `it takes runs, and executes ${left || "none"} now. Without a heartbeat for ${worker.lease} it would count as dead.`;
+  if (worker.status === "no_heartbeat") return `No heartbeat for longer than its lease of ${worker.lease}. It counts as dead, and its runs start elsewhere.`;
+  if (worker.drain_requested_at) return `Drained by an administrator: it takes no new runs, ${runs}. Resume it to let it take runs again.`;
+  if (worker.draining) return `Its process stops or was replaced: it takes no new runs, ${runs}.`;
+  return `It takes runs, and executes ${left || "none"} now. Without a heartbeat for ${worker.lease} it would count as dead.`;
 }
 
 function Held({ id }: { id: string }) {

@@ -23,7 +23,7 @@ export function Log({ runId, isLive }: Props) {
     <section class="log-section" aria-label="Log">
       <div class="section-head">
         <h2>Log</h2>
-        <span class="faint">{lines.length.toLocaleString("en")} lines{shown.length < lines.length && `, ${shown.length.toLocaleString("en")} shown`}{isOpen && ", following"}</span>
+        <span class="faint">{lines.length.toLocaleString("en")} {lines.length === 1 ? "line" : "lines"}{shown.length < lines.length && `, ${shown.length.toLocaleString("en")} shown`}{isOpen && ", following"}</span>
         <Filters filters={[{ param: "level", label: "Level", choices: LEVELS }, { param: "find", label: "Find in the log" }]} />
         <a class="button quiet" href={urlOf("/v1/runs/{id}/logs", { path: { id: runId } })} target="_blank" rel="noreferrer">Whole log as text</a>
       </div>

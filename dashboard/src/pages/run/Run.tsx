@@ -37,7 +37,7 @@ export default function Run({ params }: { params: Params }) {
   if (!run.data) return null;
   return (
     <>
-      <PageHead title={nameOf(run.data)} note={<Facts run={run.data} />}><Actions run={run.data} onChange={run.reload} /></PageHead>
+      <PageHead kind="Run of" title={nameOf(run.data)} note={<Facts run={run.data} />}><Actions run={run.data} onChange={run.reload} /></PageHead>
       <Sentence run={run.data} />
       {isWaiting(run.data) && <WhyChain of={{ runId: id }} queue={run.data.queue ?? undefined} />}
       <Attempts run={run.data} />

@@ -5,6 +5,8 @@ export type LogLine = { at: string; level: Level | null; text: string };
 export const LEVELS: Level[] = ["error", "warning", "info", "debug"];
 
 const LINE = /^(\d{4}-\d\d-\d\dT[\d:.]+Z) (?:(CRITICAL|ERROR|WARNING|INFO|DEBUG) )?(.*)$/;
+/** Between the lines of two attempts: its time is shown as the others are. */
+const START = /^── start (\d+), (\d{4}-\d\d-\d\dT[\d:.]+Z) ──$/;
 const NAMES: Record<string, Level> = { CRITICAL: "error", ERROR: "error", WARNING: "warning", INFO: "info", DEBUG: "debug" };
 
 /** Takes pieces of text and keeps its lines. What follows a line without a time of its own (a traceback) has its level. */
@@ -25,6 +27,8 @@ export class LogLines {
   }
 
   private push(text: string): void {
+    const start = START.exec(text);
+    if (start) return void this.lines.push({ at: start[2]!, level: null, text: `── start ${start[1]} ──` });
     const found = LINE.exec(text);
     const last = this.lines[this.lines.length - 1];
     this.lines.push(found ? { at: found[1]!, level: found[2] ? NAMES[found[2]]! : null, text: found[3]! } : { at: "", level: levelOf(text, last), text });

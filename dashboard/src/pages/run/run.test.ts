@@ -28,8 +28,9 @@ test("bars begin where the one before ended, and a running attempt grows", () =>
 test("pieces of a log become lines with levels", () => {
   const log = new LogLines();
   log.add("2026-01-01T00:00:00.000Z INFO be");
-  log.add("gin\n2026-01-01T00:00:01.000Z ERROR broke\nTraceback: <b>\n── start 2, 2026 ──\nprinted");
-  assert.deepEqual(log.lines.map((line) => [line.level, line.text]), [["info", "begin"], ["error", "broke"], ["error", "Traceback: <b>"], [null, "── start 2, 2026 ──"]]);
+  log.add("gin\n2026-01-01T00:00:01.000Z ERROR broke\nTraceback: <b>\n── start 2, 2026-01-01T00:00:02.000Z ──\nprinted");
+  assert.deepEqual(log.lines.map((line) => [line.level, line.text]), [["info", "begin"], ["error", "broke"], ["error", "Traceback: <b>"], [null, "── start 2 ──"]]);
+  assert.equal(log.lines[3]!.at, "2026-01-01T00:00:02.000Z");
   log.finish();
   assert.equal(log.lines[4]!.text, "printed");
   log.add("Traceback (most recent call last):\n  File\n");

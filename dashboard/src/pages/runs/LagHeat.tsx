@@ -9,7 +9,7 @@ import { useMarks } from "../../marks";
 import { href, query, setQuery } from "../../router";
 import { nameOf } from "../../runs";
 import { isAdmin } from "../../session";
-import { clock, duration, now, second, zoneName } from "../../time";
+import { clock, duration, now, readTime, second, zoneName } from "../../time";
 import { spanMs } from "../../times";
 import { EDGES, gridOfRuns, gridOfSeries, rangeOf, rangeText, readRange, rowNames, type Grid } from "./lag";
 import { waitsOf, type Wait } from "./waits";
@@ -66,7 +66,10 @@ export function InBox({ runs }: { runs: Run[] }) {
     workers: workers.data?.workers ?? [],
     resumed: (resumed.data?.audit ?? []).map((line) => ({ queue: String((line.detail as { queue?: string }).queue), at: Date.parse(line.at) })),
   };
-  const time = (at: string): string => clock(Date.parse(at), zoneName(), now());
+  const time = (text: string): string => {
+    const at = readTime(text);
+    return at === null ? text : clock(at, zoneName(), now());
+  };
   return (
     <section class="in-box" aria-label="What is in the box">
       <p>

@@ -5,18 +5,18 @@ import type { Column } from "../../components/Table";
 import { When } from "../../components/When";
 import { href } from "../../router";
 import { isRunning, nameOf, triggerWords } from "../../runs";
-import { duration, second } from "../../time";
+import { duration, second, shortDuration } from "../../time";
 
 const LATE = 2_000; // ms, as the API counts it
 
 export const COLUMNS: Column<Run>[] = [
-  { head: "Status", width: "7.5rem", phoneWidth: "2.4rem", cell: (run) => <StateMark state={run.status} /> },
-  { head: "Run of", width: "17%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}>{nameOf(run)}</a> },
-  { head: "Task", width: "11%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
-  { head: "Due", width: "6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
-  { head: "Ended", width: "5rem", phoneWidth: "5rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
-  { head: "Took", width: "7rem", phoneWidth: "5rem", align: "end", cell: (run) => <Took run={run} /> },
-  { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "4.5rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
+  { head: "Status", width: "7.5rem", phoneWidth: "3.4rem", cell: (run) => <StateMark state={run.status} /> },
+  { head: "Run of", width: "15%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}>{nameOf(run)}</a> },
+  { head: "Task", width: "10%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
+  { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
+  { head: "Ended", width: "6rem", phoneWidth: "6rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
+  { head: "Took", width: "7.2rem", phoneWidth: "5rem", align: "end", cell: (run) => <Took run={run} /> },
+  { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "5.2rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
   { head: <abbr title="Attempts">Tries</abbr>, width: "3.5rem", align: "end", wide: true, cell: (run) => <span class={run.attempt_number > 1 ? "number" : "number faint"}>{run.attempt_number || "–"}</span> },
   { head: "By", width: "5rem", wide: true, cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },
   { head: "Worker", width: "7%", wide: true, cell: (run) => <span class="cut">{run.executor_name ?? <span class="faint">–</span>}</span> },
@@ -26,7 +26,7 @@ export const COLUMNS: Column<Run>[] = [
 /** Of a run that waits for its time: how long until then. */
 function Until({ run }: { run: Run }) {
   const isAhead = run.status === "scheduled" && run.scheduled_for;
-  return isAhead ? <When at={run.scheduled_for} /> : <span class="faint">–</span>;
+  return isAhead ? <span class="faint">due <When at={run.scheduled_for} /></span> : <span class="faint">–</span>;
 }
 
 function Took({ run }: { run: Run }) {
@@ -37,5 +37,5 @@ function Took({ run }: { run: Run }) {
 
 function Lag({ ms }: { ms: number | null }) {
   if (ms === null) return <span class="faint">–</span>;
-  return ms > LATE ? <span class="number late warn" title="late"><span aria-hidden="true">◷ </span>{duration(ms)}</span> : <span class="number">{duration(ms)}</span>;
+  return ms > LATE ? <span class="number late warn" title={`${duration(ms)} late`}><span aria-hidden="true">◷ </span>{shortDuration(ms)}</span> : <span class="number">{duration(ms)}</span>;
 }

@@ -9,7 +9,8 @@ import { When } from "../../components/When";
 import { Button } from "../../components/Button";
 import { useEvents } from "../../live";
 import { href, query, setQuery } from "../../router";
-import { clock, duration, exact, localZone, now as present, second, zoneName } from "../../time";
+import { clock, duration, exact, localZone, now as present, readTime, second, zoneName } from "../../time";
+import { known } from "../../windows";
 import type { Schemas } from "../../api/types";
 import { Lanes } from "./Lanes";
 import type { Coming } from "./load";
@@ -46,7 +47,7 @@ export default function Upcoming() {
         { param: "by", label: "Lanes by", choices: ["task", "queue"], one: true, fallback: "task" },
         { param: "task", label: "Task", suggestions: tasks.data?.tasks.map((task) => task.name) },
         { param: "queue", label: "Queue", suggestions: queues.data?.queues.map((queue) => queue.name) },
-        { param: "clock", label: "Second clock", placeholder: zone ?? "Second clock", suggestions: zones },
+        { param: "clock", label: "Second clock", placeholder: zone ? `Also in ${zone}` : "Second clock", suggestions: zones },
       ]} />
       <Shown asked={asked} now={now} />
       {error && <Trouble error={error} />}
@@ -75,8 +76,8 @@ function useMinutes(): number {
 function useAsked(now: number): Asked {
   const params = query.value;
   return useMemo(() => {
-    const from = Date.parse(params.get("from") ?? "") || now;
-    const to = params.has("window") || !params.has("from") ? from + (WINDOWS[params.get("window") ?? "24h"] ?? WINDOWS["24h"]!) : Date.parse(params.get("to") ?? "") || from + 24 * HOUR;
+    const from = readTime(params.get("from")) ?? now;
+    const to = params.has("window") || !params.has("from") ? from + (known(WINDOWS, params.get("window")) ?? 24 * HOUR) : readTime(params.get("to")) ?? from + 24 * HOUR;
     const by = params.get("by") === "queue" ? "queue" : "task";
     return { from, to: Math.max(to, from + 1_000), by, task: params.get("task") ?? undefined, queue: params.get("queue") ?? undefined };
   }, [params, now]);

@@ -16,8 +16,9 @@ from oncue.api.http.answers import stored_json
 from oncue.api.http.auth import Caller
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Interrupted, Outcome, unchanged
-from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
+from oncue.domain.errors import Invalid, KeyReused, OncueError, StoreUnavailable
 from oncue.engines.port import Created, Creation, IdempotencyKey
+from oncue.intake.new_jobs import refuse_taken
 
 LONGEST_KEY = 255  # characters
 HEADER = "Idempotency-Key"
@@ -89,12 +90,7 @@ async def idempotent(
 
 
 def refuse_reused(*created: Creation) -> None:
-    taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
-    if taken is not None:
-        raise Conflict(
-            f"Job {taken} already has this key."
-            " Replace it with PUT /v1/jobs/by-key/{key}, cancel it, or choose another key."
-        )
+    refuse_taken(*created)
     if any(one.outcome is Created.KEY_REUSED for one in created):
         raise _reused()
 

@@ -21,7 +21,7 @@ from oncue.engines.sql import statements
 from oncue.engines.values import Created, IdempotencyKey
 
 _SQL = statements("oncue.engines.postgres")
-_FUNCTION = "enqueue(text, jsonb, jsonb, text, boolean)"
+_FUNCTIONS = "enqueue(text, jsonb, jsonb, text, boolean), enqueued(uuid)"
 _DONE = (Created.NEW, Created.REPEATED)
 
 
@@ -63,7 +63,7 @@ class PostgresOutbox:
                 await connection.execute(f"grant usage on schema {schema} to {name}")
             except UndefinedObjectError:
                 raise NotFound from None
-            await connection.execute(f"grant execute on function {_FUNCTION} to {name}")
+            await connection.execute(f"grant execute on function {_FUNCTIONS} to {name}")
             await connection.execute(_SQL["outbox_grant"], db_role, uid, role.value, now)
 
         await self._store.write(grant)
@@ -71,7 +71,7 @@ class PostgresOutbox:
     async def revoke(self, db_role: str) -> bool:
         async def revoke(connection: Connection) -> bool:
             if await connection.fetchval("select 1 from pg_roles where rolname = $1", db_role):
-                await connection.execute(f"revoke execute on function {_FUNCTION} from {_quoted(db_role)}")
+                await connection.execute(f"revoke execute on function {_FUNCTIONS} from {_quoted(db_role)}")
             return bool(await connection.fetch("delete from db_grants where db_role = $1 returning 1", db_role))
 
         return await self._store.write(revoke)

@@ -1,0 +1,1 @@
+"""oncue inside of other frameworks. Nothing else of oncue imports this."""

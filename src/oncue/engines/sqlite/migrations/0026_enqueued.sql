@@ -1,0 +1,1 @@
+-- A function of PostgreSQL's outbox: here there is none.

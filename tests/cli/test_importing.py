@@ -1,0 +1,202 @@
+"""What `oncue import` prints is read by the reader of `oncue apply`, and means what cron and Celery meant."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.cli.conftest import command
+
+from oncue.cli.job_file import read_job_file
+from oncue.domain.definition import define
+from oncue.domain.instants import parse_instant
+
+NOW = parse_instant("2026-11-18T00:00:00Z")
+
+CRONTAB = r"""
+# a comment
+PATH = "/usr/bin:/bin"
+MAILTO=ops@example.org, b@example.org
+*/5 * * * * /usr/local/bin/backup.sh --all
+CRON_TZ=Europe/Berlin
+MAILTO=""
+RANDOM_DELAY=10
+SHELL=/bin/bash
+0 9 1 * MON-FRI  FOO=1 "/usr/bin/mail" -s "100\% done" you%Hello,%bye
+@Daily /usr/local/bin/backup.sh
+@reboot /bin/start
+@every_minute /bin/x
+0 25 * * * bad
+1 2 3
+"""
+
+
+def imported(printed: str, folder: Path) -> dict[str, Any]:
+    """The jobs by key, as `apply` reads them, each a definition that the server would accept."""
+    (folder / "made.yaml").write_text(printed)
+    found = read_job_file(folder / "made.yaml")
+    for job in found.jobs:
+        define(job, {}, NOW)
+    assert found.named
+    return {job["key"]: job for job in found.jobs}
+
+
+def test_a_crontab_becomes_jobs_with_its_variables(tmp_path: Path) -> None:
+    result = command("import", "crontab", "-", "--timezone", "America/New_York", stdin=CRONTAB)
+    jobs = imported(result.stdout, tmp_path)
+
+    assert result.exit_code == 0
+    assert list(jobs) == ["backup-sh", "mail", "backup-sh-2"]
+    first, mail, daily = jobs.values()
+    assert first["schedule"] == {"cron": "*/5 * * * *", "timezone": "America/New_York"}
+    assert first["payload"] == {
+        "argv": ["/bin/sh", "-c", "/usr/local/bin/backup.sh --all"],
+        "env": {"PATH": "/usr/bin:/bin"},
+    }
+    assert first["notify"] == [{"on": ["failed", "recovered"], "email": ["ops@example.org", "b@example.org"]}]
+    assert (first["overlap"], first["catch_up"], first["max_retries"]) == ("allow", "skip", 0)
+    assert mail["schedule"] == {"cron": "0 9 1 * mon-fri", "timezone": "Europe/Berlin", "jitter": "10m"}
+    assert mail["payload"]["argv"] == ["/bin/bash", "-c", 'FOO=1 "/usr/bin/mail" -s "100% done" you']
+    assert (mail["payload"]["stdin"], mail["notify"]) == ("Hello,\nbye\n", [])
+    assert daily["schedule"]["cron"] == "@daily"
+
+
+def test_what_cannot_be_translated_is_a_comment_with_the_reason(tmp_path: Path) -> None:
+    printed = command("import", "crontab", "-", stdin=CRONTAB).stdout
+
+    for source, reason in (
+        ("@reboot /bin/start", "oncue has no event for a boot"),
+        ("@every_minute /bin/x", "@every_minute is no schedule"),
+        ("0 25 * * * bad", "25 is not between 0 and 23"),
+        ("1 2 3", "an entry has times and a command"),
+    ):
+        after = printed.partition(f"  # {source}\n")[2]
+        assert after.startswith("  # not translated: ")
+        assert reason in after.splitlines()[0]
+
+
+def test_the_user_column_of_a_system_crontab_is_no_part_of_the_command(tmp_path: Path) -> None:
+    text = "HOME=/srv\n17 * * * * www-data cd / && run-parts /etc/cron.hourly\n@weekly root /bin/x\n"
+    printed = command("import", "crontab", "--system", "-", stdin=text).stdout
+    first, weekly = imported(printed, tmp_path).values()
+
+    assert first["payload"]["argv"][-1] == "cd / && run-parts /etc/cron.hourly"
+    assert (first["payload"]["cwd"], weekly["payload"]["argv"][-1]) == ("/srv", "/bin/x")
+    assert "# ran as www-data; here it runs as the worker's user" in printed
+
+
+def test_as_json_the_jobs_are_the_same_and_notes_go_to_standard_error(tmp_path: Path) -> None:
+    result = command("import", "crontab", "--json", "-", stdin=CRONTAB)
+
+    assert imported(result.stdout, tmp_path) == imported(
+        command("import", "crontab", "-", stdin=CRONTAB).stdout, tmp_path
+    )
+    assert "@reboot /bin/start: not translated" in result.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    result = command("import", "crontab", "no-such-crontab")
+
+    assert (result.exit_code, "no-such-crontab" in result.stderr) == (1, True)
+
+
+def test_a_crontab_without_entries_is_an_empty_set(tmp_path: Path) -> None:
+    assert imported(command("import", "crontab", "-", stdin="# nothing\n").stdout, tmp_path) == {}
+
+
+# ------------------------------------------------------------------------------------------------------------- Celery
+
+
+class crontab:  # noqa: N801  # its name decides
+    def __init__(self, minute: str = "*", hour: str = "*", day_of_week: str = "*", day_of_month: str = "*") -> None:
+        self._orig_minute, self._orig_hour, self._orig_month_of_year = minute, hour, "*"
+        self._orig_day_of_week, self._orig_day_of_month = day_of_week, day_of_month
+
+
+class solar:  # noqa: N801
+    run_every = None
+
+
+def add(x: int, y: int = 1) -> int:
+    return x + y
+
+
+def stand_in() -> Any:
+    """An app with the attributes of a real one that are read."""
+    routes = {"shop.mail": {"queue": SimpleNamespace(name="mail")}}
+    return SimpleNamespace(
+        conf=SimpleNamespace(timezone="Europe/Berlin", task_default_queue="celery", beat_schedule={}),
+        amqp=SimpleNamespace(router=SimpleNamespace(route=lambda _, task: routes.get(task, {}))),
+        tasks={"shop.add": SimpleNamespace(run=add)},
+        crontab=crontab,
+        solar=solar,
+    )
+
+
+def real() -> Any:
+    """A real app, where Celery is installed."""
+    celery, schedules = pytest.importorskip("celery"), pytest.importorskip("celery.schedules")
+    pytest.importorskip("ephem")
+    app = celery.Celery("shop", set_as_current=False)
+    app.conf.update(timezone="Europe/Berlin", task_routes={"shop.m*": {"queue": "mail"}})
+    app.task(name="shop.add")(add)
+    app.crontab, app.solar = schedules.crontab, lambda: schedules.solar("sunset", -37, 144)
+    return app
+
+
+@pytest.fixture(params=[stand_in, real])
+def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    app = request.param()
+    app.conf.beat_schedule = {
+        "add every 30 s": {"task": "shop.add", "schedule": 30.0, "args": (2,), "kwargs": {"y": 3}},
+        "digest": {
+            "task": "shop.mail",
+            "schedule": app.crontab(minute="0", hour="9", day_of_week="mon-fri"),
+            "options": {"expires": 600, "priority": 3},
+        },
+        "often": {"task": "shop.mail", "schedule": timedelta(minutes=5), "options": {"queue": "fast"}},
+        "sunset": {"task": "shop.mail", "schedule": app.solar()},
+        "friday the 13th": {
+            "task": "shop.mail",
+            "schedule": app.crontab(minute="0", hour="0", day_of_week="5", day_of_month="13"),
+        },
+        "unknown": {"task": "shop.unknown", "schedule": 10, "args": [1]},
+    }
+    module = ModuleType("shop_of_celery")
+    module.app = app  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "shop_of_celery", module)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return app
+
+
+def test_a_beat_schedule_becomes_jobs(app: Any, tmp_path: Path) -> None:
+    result = command("import", "celery", "shop_of_celery:app")
+    jobs = imported(result.stdout, tmp_path)
+
+    assert result.exit_code == 0
+    assert list(jobs) == ["add-every-30-s", "digest", "often"]
+    first, digest, often = jobs.values()
+    assert (first["task"], first["schedule"], first["payload"]) == ("shop.add", {"every": "30s"}, {"x": 2, "y": 3})
+    assert "queue" not in first
+    assert digest["schedule"] == {"cron": "0 9 * * mon-fri", "timezone": "Europe/Berlin"}
+    assert (digest["queue"], digest["start_within"]) == ("mail", "600s")
+    assert (often["queue"], often["schedule"]) == ("fast", {"every": "300s"})
+    for reason in (
+        "not translated: the option priority=3",
+        "none that follows the sun",
+        "Celery needs the day of the month and the weekday to match",
+        "the names of the arguments [1] are unknown",
+    ):
+        assert reason in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("no_such_shop", "cannot be imported"), ("json:app", "has no Celery app")]
+)
+def test_an_app_that_is_not_there_is_refused(source: str, said: str) -> None:
+    result = command("import", "celery", source)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
