@@ -94,7 +94,7 @@ TESTING = [
     ),
     Entry("OncueFake", testing.OncueFake, ("enqueued", "assert_enqueued", "assert_not_enqueued")),
     Entry("OncueInline", testing.OncueInline, ()),
-    Entry("OncueApp", testing.OncueApp, ("drain", "travel", "now", "sync", "assert_ran")),
+    Entry("OncueApp", testing.OncueApp, ("apply", "drain", "travel", "now", "sync", "assert_ran")),
     Entry("OncueApp.sync", SyncApp),
     Entry("Enqueued", Enqueued, ()),
     Entry("FakeClock", testing.FakeClock, ("now", "advance", "jump")),

@@ -97,7 +97,7 @@ def lines_of(code: str) -> list[str]:
 def test_a_nightly_report() -> None:
     names = recipe("A nightly report in a time zone")
     with OncueApp([names["tasks"]], now="2027-03-27T12:00Z") as app:
-        app.sync.apply()
+        app.apply()
         runs = app.sync.travel(to="2027-03-30T12:00Z")
 
     assert [run.result for run in runs] == [f"report for 2027-03-{day}" for day in (27, 28, 29)]
