@@ -126,6 +126,10 @@ bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/stamp ## measure oncue beside its peers
 	@.venv/bin/python bench/peers/run.py $(ARGS)
 
+.PHONY: docs
+docs: .venv/docs.stamp ## build the site of docs/ in build/site; look at it with `python3 -m http.server -d build/site`
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet --strict --config-file website/mkdocs.yml $(ARGS)
+
 .PHONY: grafana
 grafana: ## write ops/grafana/oncue.json from its table of panels
 	@"$(PYTHON)" ops/grafana/make_dashboard.py >ops/grafana/oncue.json
@@ -166,6 +170,11 @@ clean: ## remove .venv and every cache
 .venv/ops.stamp: .venv/dev.stamp
 	@echo "Installing the checkers of ops/ into .venv ..." >&2
 	@$(PIP) --editable ".[ops]"
+	@touch $@
+
+.venv/docs.stamp: .venv/runtime.stamp
+	@echo "Installing what builds the site of docs/ into .venv ..." >&2
+	@$(PIP) --editable ".[docs,postgres,testing]"
 	@touch $@
 
 # The peers' environments, apart from ours.

@@ -130,7 +130,13 @@ _LOGGER = logging.getLogger("oncue.task")
 
 
 class Context(Generic[S_co]):
-    """`ctx`, the first argument of a task that takes it. `Context[State]` says what `ctx.state` is."""
+    """`ctx`, the first argument of a task that takes it. `Context[State]` says what `ctx.state` is.
+
+    @tasks.task
+    def send(ctx: Context, to: str) -> None:
+        ctx.log.info("attempt %d for %s", ctx.attempt, to)
+        post_mail(to, message_id=ctx.idempotency_key)
+    """
 
     __slots__ = ("_info", "_reports", "_state")
 
@@ -141,10 +147,12 @@ class Context(Generic[S_co]):
 
     @property
     def run_id(self) -> UUID:
+        """The id of the run: the same for every attempt."""
         return self._info.run_id
 
     @property
     def job_id(self) -> UUID:
+        """The id of the job that this is a run of."""
         return self._info.job_id
 
     @property
@@ -164,7 +172,7 @@ class Context(Generic[S_co]):
 
     @property
     def attempt(self) -> int:
-        """1, 2, …"""
+        """The number of this attempt: 1, 2, …; one more after every failure, loss or preemption."""
         return self._info.attempt
 
     @property

@@ -133,6 +133,7 @@ class AsyncClient(Calls["AsyncClient"]):
         await self._clock.sleep(Duration(round(seconds * SECOND)))
 
     async def close(self) -> None:
+        """Close the connections. Leaving the `async with` block does it, too."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:

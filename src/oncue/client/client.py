@@ -131,6 +131,7 @@ class Client(Calls["Client"]):
         Never().wait(seconds)
 
     def close(self) -> None:
+        """Close the connections. Leaving the `with` block does it, too."""
         self._http.close()
 
     def __enter__(self) -> Client:

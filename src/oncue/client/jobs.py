@@ -169,7 +169,7 @@ def purge(job: Id, /) -> Call[None]:
 
 
 def run_now(job: Id, /, *, payload: Mapping[str, Any] | None = None, idempotency_key: str | None = None) -> Call[UUID]:
-    """Run a job now, in addition to its schedule; with a payload, that of this run only. Returns the run's id."""
+    """Run a job now, in addition to its schedule; with a payload, that of this run only. Returns the run."""
     return make(path("jobs", job, "runNow"), field("run_id", UUID), given(payload=payload), idempotency_key)
 
 

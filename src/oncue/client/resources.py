@@ -49,6 +49,8 @@ class Resource(Generic[C]):
 
 
 class Jobs(Resource[C]):
+    """Create jobs, find them, and change them."""
+
     create = asks_job(jobs.create)
     create_many = asks(jobs.create_many)
     put = asks_job(jobs.put)
@@ -76,6 +78,8 @@ class Jobs(Resource[C]):
 
 
 class Runs(Resource[C]):
+    """Look at runs, wait for them, read their logs and results, cancel and retry them."""
+
     list = lists_runs(runs.page)
     page = asks_runs(runs.page)
     get = of_run(asks_run(runs.show))
@@ -94,6 +98,8 @@ class Runs(Resource[C]):
 
 
 class DeadLetters(Resource[C]):
+    """Runs that failed permanently: list, requeue or discard them."""
+
     list = lists_runs(dead_letters.page)
     page = asks_runs(dead_letters.page)
     get = of_run(asks_run(dead_letters.show))
@@ -102,6 +108,8 @@ class DeadLetters(Resource[C]):
 
 
 class Bulk(Resource[C]):
+    """Act on everything that matches a filter, in the background."""
+
     start = asks(bulk.start)
     preview = asks(bulk.preview)
     get = asks(bulk.show)
@@ -111,15 +119,21 @@ class Bulk(Resource[C]):
 
 
 class Schedules(Resource[C]):
+    """Try schedules without creating a job."""
+
     preview = asks(schedules.preview)
 
 
 class Tasks(Resource[C]):
+    """The tasks that workers have registered."""
+
     list = asks(fleet.tasks)
     register = asks(fleet.register_tasks)
 
 
 class Queues(Resource[C]):
+    """Look at queues; pause and resume them."""
+
     list = asks(fleet.queues)
     get = asks(fleet.queue)
     pause = asks(fleet.pause_queue)
@@ -127,6 +141,8 @@ class Queues(Resource[C]):
 
 
 class Workers(Resource[C]):
+    """Look at workers; drain and resume them."""
+
     list = asks(fleet.workers)
     get = of_worker(asks(fleet.worker))
     runs = of_worker(lists_runs(fleet.worker_runs_page))
@@ -135,12 +151,16 @@ class Workers(Resource[C]):
 
 
 class Keys(Resource[C]):
+    """API keys."""
+
     create = asks(keys.create)
     list = asks(keys.listed)
     revoke = asks(keys.revoke)
 
 
 class Notifications(Resource[C]):
+    """Where your notifications go."""
+
     get = asks(notifications.show)
     put = asks(notifications.put)
     test = asks(notifications.test)
@@ -149,6 +169,8 @@ class Notifications(Resource[C]):
 
 
 class Users(Resource[C]):
+    """Users, for administrators."""
+
     list = lists(users.page)
     page = asks(users.page)
     forget = asks(users.forget)

@@ -132,7 +132,7 @@ class NotKept(ObjectLost):
 
 
 class NoRetry(OncueError):
-    """Raised by a task: the run fails now, even if retries are left."""
+    """Raise it in a task to fail the run now, even if retries are left: `raise NoRetry("the card was refused")`."""
 
 
 class SecretMissing(NoRetry):
@@ -140,7 +140,10 @@ class SecretMissing(NoRetry):
 
 
 class RetryAfter(OncueError):
-    """Raised by a task: retry after `delay`, "30s" or a timedelta; counts as a failure like any other."""
+    """Raise it in a task to choose the delay of the next retry: `raise RetryAfter("90s", "the bank asked to wait")`.
+
+    `delay` is text or a timedelta. It counts as a failure like any other.
+    """
 
     def __init__(self, delay: str | timedelta, message: str = "") -> None:
         super().__init__(message or f"the task asks for a retry after {delay}")

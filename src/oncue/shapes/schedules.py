@@ -36,9 +36,13 @@ class Series(TypedDict, total=False):
     """What every recurring schedule may have: a time range, a random delay, a number of runs."""
 
     start_at: When
+    """no occurrence before this instant"""
     end_at: When
+    """no occurrence after this instant"""
     jitter: Length
+    """a random delay of each start, at most this long"""
     max_runs: int
+    """the schedule ends after this many occurrences"""
 
 
 def cron(
@@ -60,7 +64,10 @@ def every(length: Length, /, **series: Unpack[Series]) -> Schedule:
 
 
 def at(when: When, /, timezone: Zone | None = None) -> Schedule:
-    """Run once, at an instant: an aware datetime, or one without a zone together with a time zone."""
+    """Run once, at an instant: `at(datetime(2027, 1, 31, 9), "Europe/Berlin")`, `at("2027-01-31T08:00:00Z")`.
+
+    An aware datetime needs no time zone.
+    """
     return Schedule(at=instant_text(when, timezone), timezone=_zone(timezone))
 
 

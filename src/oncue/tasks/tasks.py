@@ -165,7 +165,7 @@ class Tasks(Hooked, Generic[S_co]):
         self._tasks[task.name] = task
 
     def include(self, others: Iterable[Task]) -> None:
-        """Add these tasks, and what their sets declare."""
+        """Add the tasks of another set, and what it declares: `tasks.include(billing.tasks)`."""
         tasks = list(others)
         for task in tasks:
             self.add(task)

@@ -30,7 +30,8 @@ class OncueApp(Calls):
     """The real API, scheduler and worker on a temporary file, in fake time. Nothing runs until `drain` or `travel`.
 
     Handles of these tasks use it while it is open, in every thread and event loop. Tasks run in the thread and loop
-    that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call.
+    that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call. `client` and
+    `async_client` make all other calls. It has the assertions of `OncueFake`, too.
     """
 
     def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY) -> None:
@@ -114,7 +115,10 @@ class OncueApp(Calls):
         return [await self.async_client.runs.get(run_id) for run_id in ended]
 
     def assert_ran(self, task: Task[..., Any] | str, *, times: int | None = None, status: str = "succeeded") -> None:
-        """AssertionError: no run of this task has ended so, or not exactly `times` runs have."""
+        """Check that runs of this task have ended so: `assert_ran(digest, times=7)`.
+
+        AssertionError: no run has, or not exactly `times` runs have.
+        """
         name = task if isinstance(task, str) else task.name
         ended = [run for run in self.client.runs.list() if run.final]
         found = [run for run in ended if (run.task, run.status) == (name, status)]

@@ -84,9 +84,9 @@ class Calls:
         times: int | None = None,
         **options: Any,
     ) -> None:
-        """AssertionError: no call of the task has these values, or not exactly `times` calls have them.
+        """Check that the task was enqueued with these values: `assert_enqueued(welcome, {"user": 7}, queue="mail")`.
 
-        `fake.assert_enqueued(welcome, {"user": 7}, queue="mail", times=1)`
+        AssertionError: no call of the task has them, or not exactly `times` calls have.
         """
         found = self._matching(task, payload or {}, options)
         if (len(found) != times) if times is not None else not found:
@@ -97,7 +97,10 @@ class Calls:
     def assert_not_enqueued(
         self, task: Task[..., Any] | str | None = None, payload: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
-        """AssertionError: a call of the task has these values; without a task, there is a call at all."""
+        """Check that the task was not enqueued with these values; without a task, that nothing was.
+
+        AssertionError: a call of the task has them; the message shows it.
+        """
         if found := self._matching(task, payload or {}, options):
             raise AssertionError(f"expected that this is not enqueued: {found[0]}\n{self._told()}")
 

@@ -28,7 +28,9 @@ class FakeTimer:
 
 
 class FakeClock:
-    """Takes instants as aware datetimes, texts like "2027-01-31T09:00Z", or microseconds; and durations as timedeltas,
+    """A clock that stands still until `advance` or `jump`; pass it where oncue takes a clock.
+
+    Takes instants as aware datetimes, texts like "2027-01-31T09:00Z", or microseconds; and durations as timedeltas,
     texts like "10m", or microseconds.
     """
 
@@ -39,6 +41,7 @@ class FakeClock:
         self._order = itertools.count()
 
     def now(self) -> Instant:
+        """Return the time, in microseconds since 1970."""
         return self._now
 
     def monotonic(self) -> Instant:

@@ -61,7 +61,10 @@ class OncueFake(Calls):
 
 
 class OncueInline(OncueFake):
-    """Runs what handles enqueue at once, in the caller, with its retries. What is for later is only recorded."""
+    """Runs what handles enqueue at once, in the caller, with its retries. What is for later is only recorded.
+
+    `runs` has each `FinishedRun`, in order. It has the assertions of `OncueFake`, too.
+    """
 
     def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]]) -> None:
         super().__init__(tasks)

@@ -54,6 +54,7 @@ class FinishedRun(msgspec.Struct, Generic[R], frozen=True):
     checkpoint: Any
     """The last checkpoint that was saved."""
     stored: bytes | None = None
+    """The result as JSON."""
 
     @property
     def error(self) -> BaseException | None:
