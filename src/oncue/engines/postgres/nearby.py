@@ -9,10 +9,11 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from oncue.domain.ids import JobId, RunId, UserNumber, created_at
+from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import DAY, Instant
 from oncue.domain.run import RunView
 from oncue.engines.capped import counts_of
+from oncue.engines.earliest_end import earliest_end
 from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
@@ -20,7 +21,6 @@ from oncue.engines.sql import statements
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
-CLOCKS_DIFFER = DAY  # at most: no run of a job ends longer before the job was created
 WHOLE = 1 + len(RunView.__struct_fields__)  # columns of a job's id and a run
 MORE = 8  # times as many ends are read in each further look at the users who have more
 FURTHER = 14 * DAY  # how far back before the two newest partitions ends are looked for, before it is everywhere
@@ -48,7 +48,7 @@ async def last_and_next(store: Store, job_ids: Sequence[JobId]) -> dict[JobId, L
     """Read what has not ended; then, of jobs without a run that was tried, what ended last."""
     live = await store.fetch(_SQL["last_and_next"], job_ids)
     untried = {row["near"]: row["own"] for row in live if row["run_id"] is None}
-    since = [created_at(job_id) - CLOCKS_DIFFER for job_id in untried]
+    since = [earliest_end(job_id) for job_id in untried]
     ended = await store.fetch(_SQL["ended_of_jobs"], list(untried), since, list(untried.values())) if untried else []
     last = {row["near"]: rows.view(row[1:WHOLE]) for row in (*live, *ended) if row["run_id"] is not None}
     return {row["near"]: LastAndNext(last.get(row["near"]), row["next_at"]) for row in live}
