@@ -349,7 +349,7 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
         if query.job_id is not None:
             statement, given = _SQL["list_ended_of_job"], (query.job_id.bytes, at, last)
             streams = [stream(db, statement.format(piece=piece.name, which=which), given) for which in OF_JOB]
-            found = merge(*streams, key=lambda row: (row[15], row[0]), reverse=True)
+            found: Iterator[rows.Row] = merge(*streams, key=lambda row: (row[15], row[0]), reverse=True)
         else:
             statement = _SQL["list_ended"].format(piece=piece.name)
             found = newest_ends(db, _uids(db, query.uid), statement, {"at": at, "last": last}, ended=15)
