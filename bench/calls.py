@@ -3,6 +3,7 @@
     python -m bench.calls                              # both engines: 5,000,000 jobs, 10,000,000 ended runs
     python -m bench.calls --jobs 20000 --ended 50000 --requests 100
     python -m bench.calls --only postgres --keep /tmp/filled --json calls.json
+    python -m bench.calls --only postgres --keep /tmp/filled --calls /lookup limit=1000
 
 The store is filled as bench/filled_store.py says: 1,000 users, one of whom has half of everything. Then each call of
 the route table is asked for `--requests` times, on one connection, as an administrator and as that large user, with the
@@ -17,7 +18,7 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import cycle, islice
@@ -141,10 +142,13 @@ def _instant(at: int) -> str:
     return rfc3339(Instant(at))
 
 
-async def measure(served: Served, sampled: Sampled, reference: str, count: int, step: Step) -> list[Row]:
-    found, users = routes(), ("admin", sampled.large)
-    rows = [await _bare(reference, count)]
-    asked = [(route, example) for name, route in found.items() for example in EXAMPLES[name]]
+async def measure(
+    served: Served, sampled: Sampled, reference: str, count: int, step: Step, only: Sequence[str] = ("",)
+) -> list[Row]:
+    """Measure the examples that have one of the texts of `only` in them."""
+    users, rows = ("admin", sampled.large), [await _bare(reference, count)]
+    of_all = [(route, example) for name, route in routes().items() for example in EXAMPLES[name]]
+    asked = [(route, example) for route, example in of_all if any(text in _what(route, example) for text in only)]
     for done, (route, example) in enumerate(asked, 1):
         for user in users:
             if user == "admin" and "{key}" in example.path + example.query:
@@ -152,10 +156,13 @@ async def measure(served: Served, sampled: Sampled, reference: str, count: int, 
             if user != "admin" and (route.admin or example.admin):
                 continue
             requests = Requests(served, sampled, user).of(route, example, count)
-            what = f"{route.method} {example.path or route.path}{'?' if example.query else ''}{example.query}"
-            rows.append({"what": what, "as": user, **await _asked(served.addresses[0], requests)})
+            rows.append({"what": _what(route, example), "as": user, **await _asked(served.addresses[0], requests)})
         step("asking", done, len(asked))
     return [*rows, await _bare(reference, count)]
+
+
+def _what(route: Route, example: Example) -> str:
+    return f"{route.method} {example.path or route.path}{'?' if example.query else ''}{example.query}"
 
 
 async def _asked(address: str, requests: list[bytes]) -> Row:
@@ -187,6 +194,7 @@ def main() -> None:
     parser.add_argument("--ended", type=int, default=10_000_000, help="runs in history (default: 10,000,000)")
     parser.add_argument("--requests", type=int, default=1_000, help="of each example (default: 1,000)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the filled store here, or use the one there")
+    parser.add_argument("--calls", nargs="+", default=("",), metavar="TEXT", help="only those with such a text in them")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     options = parser.parse_args()
     routes()  # before hours of filling
@@ -212,7 +220,7 @@ def _of_engine(engine: str, options: argparse.Namespace, step: Step) -> list[Row
         url, sampled = stack.enter_context(filled(engine, options, step))
         data, reference = stack.enter_context(tempfile.TemporaryDirectory()), stack.enter_context(bare.serving())
         served = stack.enter_context(serving(url, data, 1, settings={"RATE_LIMIT": "0"}))
-        return uvloop.run(measure(served, sampled, reference, options.requests, step))
+        return uvloop.run(measure(served, sampled, reference, options.requests, step, options.calls))
 
 
 def _print(console: Console, rows: list[Row], options: argparse.Namespace) -> None:

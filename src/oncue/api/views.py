@@ -25,6 +25,7 @@ Classes = Mapping[ClassId, ClassKey]
 
 NOTHING = msgspec.Raw(b"null")
 UNNAMED = JobName()
+TRIGGERS = {one: one.name.lower() for one in Trigger}  # used for every run: the name of an enum is slow to read
 LARGEST_SHOWN = 64 * 1024  # bytes of a payload that is shown with its run, unless the run is dead
 
 
@@ -105,7 +106,7 @@ def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> d
         "queue": class_.queue,
         "priority": show_priority(class_.priority),
         "status": status(found, now),
-        "trigger": found.trigger.name.lower(),
+        "trigger": TRIGGERS[found.trigger],
         "parent": found.parent,
         "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
         "start_time": time_or_none(found.started_at),
@@ -122,18 +123,17 @@ def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> d
         "log_url": f"/v1/runs/{found.run_id}/logs",
         "result": json_of(found.result),
         "large": _large(result=found.result),
-        "degraded": ["result"] if (kept := read_reference(found.result)) and not kept.key else [],
+        "degraded": _degraded(found.result),
         "attempts": [show_attempt(one, whole=whole) for one in tried],
     }
 
 
 def dead_letter(found: RunView, known: Known, now: Instant, kind: int | None = None) -> dict[str, Any]:
-    return {
-        **run(found, known, now, whole=True),
-        "payload": json_of(found.payload),
-        "large": _large(payload=found.payload, result=found.result),
-        "fingerprint": None if kind is None else show_fingerprint(kind),
-    }
+    shown = run(found, known, now, whole=True)
+    shown["payload"] = json_of(found.payload)
+    shown["large"] = _large(payload=found.payload, result=found.result)
+    shown["fingerprint"] = None if kind is None else show_fingerprint(kind)
+    return shown
 
 
 def whole_run(found: RunView, known: Known, now: Instant, kind: int | None = None) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def status(found: RunView, now: Instant) -> Status:
 
 def _modified_at(found: RunView, last: Attempt | None, now: Instant) -> Instant:
     """When the run last changed. The id of a run that was planned ahead contains a future time."""
-    known = (found.started_at, found.ended_at, found.cancel_at, None if last is None else last.ended_at)
-    return max((at for at in known if at is not None), default=min(created_at(found.run_id), now))
+    known = (found.started_at or 0, found.ended_at or 0, found.cancel_at or 0, (last and last.ended_at) or 0)
+    return Instant(max(known)) if any(known) else min(created_at(found.run_id), now)
 
 
 def task(found: Task) -> dict[str, Any]:
@@ -286,6 +286,11 @@ def etag(found: Job) -> str:
 def json_of(stored: bytes | None) -> msgspec.Raw:
     """Send stored JSON as it is; null for a value that is in object storage."""
     return NOTHING if stored is None or stored.startswith(MARK) else msgspec.Raw(stored)
+
+
+def _degraded(result: bytes | None) -> list[str]:
+    kept = read_reference(result)
+    return [] if kept is None or kept.key else ["result"]
 
 
 def _large(**stored: bytes | None) -> dict[str, int]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from oncue.domain.definition import STORED_AS
-from oncue.domain.instants import Duration, show_duration
+from oncue.domain.instants import Duration, rfc3339, show_duration
 from oncue.domain.job import Rate, Spec
 from oncue.domain.notify import Entry, show_entries
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.policy import Retry
 from oncue.domain.schedule import Schedule
-from oncue.domain.tried import time_or_none
 from oncue.shapes.jobs import JobFields
+
+SHOWN = 1_000  # different values that a function keeps to show them again: those of a page of jobs are mostly the same
 
 
 def show_definition(spec: Spec) -> dict[str, Any]:
@@ -27,9 +29,13 @@ def show_definition(spec: Spec) -> dict[str, Any]:
 
 
 def show_priority(found: Priority) -> str:
-    return found.name.lower()
+    return _PRIORITIES[found]
 
 
+_PRIORITIES = {one: one.name.lower() for one in Priority}  # used for every row: the name of an enum is slow to read
+
+
+@lru_cache(maxsize=SHOWN)
 def _retry(found: Retry) -> dict[str, Any]:
     return {
         "backoff": show_duration(found.backoff),
@@ -44,28 +50,39 @@ def _rate(found: Rate) -> dict[str, Any]:
     return shown if found.key is None else {**shown, "key": found.key}
 
 
-NO_SCHEDULE = Schedule()
+_ZONED = ("timezone", "dst_gap", "dst_fold")
+_zoned = attrgetter(*_ZONED)
+_NO_ZONE = _zoned(Schedule())
 
 
 def show_schedule(found: Schedule) -> dict[str, Any]:
     """Show a schedule, always as an object, without omitted fields; a calendar with its cron expression."""
-    said = {
-        "at": time_or_none(found.at),
-        "cron": found.cron,
-        "every": None if found.every is None else show_duration(found.every),
-        "calendar": found.calendar,
-        "start_at": time_or_none(found.start_at),
-        "end_at": time_or_none(found.end_at),
-        "jitter": show_duration(found.jitter) if found.jitter else None,
-        "max_runs": found.max_runs,
-    }
-    given = {name: value for name, value in said.items() if value is not None}
-    zoned = {name: getattr(found, name) for name in ("timezone", "dst_gap", "dst_fold")}
+    shown: dict[str, Any] = {}
+    if found.at is not None:
+        shown["at"] = rfc3339(found.at)
+    if found.cron is not None:
+        shown["cron"] = found.cron
+    if found.every is not None:
+        shown["every"] = show_duration(found.every)
+    if found.calendar is not None:
+        shown["calendar"] = found.calendar
+    if found.start_at is not None:
+        shown["start_at"] = rfc3339(found.start_at)
+    if found.end_at is not None:
+        shown["end_at"] = rfc3339(found.end_at)
+    if found.jitter:
+        shown["jitter"] = show_duration(found.jitter)
+    if found.max_runs is not None:
+        shown["max_runs"] = found.max_runs
+    zone = _zoned(found)
     if found.recurring:
-        return given | zoned
-    return given | {name: value for name, value in zoned.items() if value != getattr(NO_SCHEDULE, name)}
+        return shown | dict(zip(_ZONED, zone, strict=True))
+    if zone != _NO_ZONE:
+        shown |= {name: value for name, value, usual in zip(_ZONED, zone, _NO_ZONE, strict=True) if value != usual}
+    return shown
 
 
+@lru_cache(maxsize=SHOWN)
 def show_resources(found: Resources) -> dict[str, Any]:
     return {"cpu": found.cpu_milli / 1_000, "memory_mb": found.memory_mb, "slots": found.slots}
 

@@ -11,7 +11,7 @@ from oncue.domain.run import RunView
 from oncue.engines.listed import JobRow
 
 SEARCHED = 2_000  # most entries of one index that a search reads
-SEARCHED_USERS = 500  # for an administrator: whose keys and tags are searched, the newest users
+SEARCHED_USERS = 500  # for an administrator: whose keys are searched, the newest users
 
 
 class Search(Protocol):
@@ -40,7 +40,7 @@ class Search(Protocol):
         ...
 
     async def tags(self, uid: UserNumber | None, prefix: str, limit: int) -> list[str]:
-        """Return tags of jobs that begin with `prefix`, each once, in order; of the same users as `keys`."""
+        """Return tags of jobs that begin with `prefix`, each once, in order."""
         ...
 
     async def jobs_by_id(self, uid: UserNumber | None, job_ids: Sequence[JobId]) -> dict[JobId, JobRow]:

@@ -97,7 +97,7 @@ class PostgresLists:
     ) -> Page[RunView]:
         given = (worker_id, uid, held_after(after), limit + 1, HELD_SCAN)
         found = await self._store.fetch(_SQL["list_held"], *given)
-        seen = ((rows.view({name: row[name] for name in RunView.__struct_fields__}), row["stopped"]) for row in found)
+        seen = ((rows.view([row[name] for name in RunView.__struct_fields__]), row["stopped"]) for row in found)
         return held_page(seen, worker_id, uid, limit)
 
     async def counts(self, uid: UserNumber | None, most: int, now: Instant) -> Counts:

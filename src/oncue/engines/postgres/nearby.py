@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
@@ -12,6 +13,7 @@ from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import DAY, Instant
 from oncue.domain.run import RunView
 from oncue.engines.capped import counts_of
+from oncue.engines.earliest_end import earliest_end
 from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
@@ -19,8 +21,9 @@ from oncue.engines.sql import statements
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
+WHOLE = 1 + len(RunView.__struct_fields__)  # columns of a job's id and a run
 MORE = 8  # times as many ends are read in each further look at the users who have more
-WINDOWS = (2 * DAY, 16 * DAY, 2**62)  # how far back the ends are looked for, until there are enough
+FURTHER = 14 * DAY  # how far back before the two newest partitions ends are looked for, before it is everywhere
 
 
 async def counts(store: Store, uid: UserNumber | None, most: int, now: Instant) -> Counts:
@@ -42,7 +45,13 @@ async def job_names(store: Store, runs: Sequence[RunView]) -> dict[RunId, JobNam
 
 
 async def last_and_next(store: Store, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-    return {row["near"]: rows.last_and_next(row) for row in await store.fetch(_SQL["last_and_next"], job_ids)}
+    """Read what has not ended; then, of jobs without a run that was tried, what ended last."""
+    live = await store.fetch(_SQL["last_and_next"], job_ids)
+    untried = {row["near"]: row["own"] for row in live if row["run_id"] is None}
+    since = [earliest_end(job_id) for job_id in untried]
+    ended = await store.fetch(_SQL["ended_of_jobs"], list(untried), since, list(untried.values())) if untried else []
+    last = {row["near"]: rows.view(row[1:WHOLE]) for row in (*live, *ended) if row["run_id"] is not None}
+    return {row["near"]: LastAndNext(last.get(row["near"]), row["next_at"]) for row in live}
 
 
 class Place(NamedTuple):
@@ -54,14 +63,16 @@ class Place(NamedTuple):
 
 
 async def newest_ends(store: Store, at: int, last: UUID, want: int, since: Instant | None = None) -> list[Place]:
-    """Return the `want` newest ends before a position, not older than `since`."""
-    users = [row["uid"] for row in await store.fetch("select uid from users")]
-    [(newest,)] = await store.fetch("select max(until_at) from pieces where parent = 'history'")
+    """Return the `want` newest ends before a position, not older than `since`.
+
+    They are looked for in few partitions, and in more of them until there are enough: each costs a look for each user.
+    """
+    begins = [row["from_at"] for row in await store.fetch(_SQL["newest_pieces"], at)]
     oldest = -(2**62) if since is None else since
     found: list[Place] = []
-    for window in WINDOWS:
-        lower = max(oldest, min(at, newest or at) - window)
-        found = await _merged(store, users, (at, last), want, "newest_ends", lower, at)
+    for lower in (*begins, *(begin - FURTHER for begin in begins[-1:]), oldest):
+        lower = max(oldest, lower)
+        found = await _merged(store, (at, last), want, "newest_ends", lower, at)
         if len(found) >= want or lower == oldest:
             break
     return found
@@ -69,23 +80,22 @@ async def newest_ends(store: Store, at: int, last: UUID, want: int, since: Insta
 
 async def next_wanted(store: Store, at: int, last: UUID, until: int, want: int) -> list[Place]:
     """Return the first `want` runs of everybody's that wait, after a position and up to `until`."""
-    users = [row["uid"] for row in await store.fetch("select uid from users")]
-    return await _merged(store, users, (at, last), want, "next_wanted", until)
+    return await _merged(store, (at, last), want, "next_wanted", until)
 
 
-async def _merged(
-    store: Store, users: list[int], start: tuple[int, UUID], want: int, statement: str, *bounds: int
-) -> list[Place]:
+async def _merged(store: Store, start: tuple[int, UUID], want: int, statement: str, *bounds: int) -> list[Place]:
     """Merge the users' own orders: those whose last row that was read is among those wanted are read further."""
     found: list[Place] = []
-    unread, look, newest = dict.fromkeys(users, start), 1 + want // 500, statement == "newest_ends"
-    while unread:
+    unread, look, newest = dict[int, tuple[int, UUID]](), 1 + want // 500, statement == "newest_ends"
+    everybody: tuple[int | None, UUID | None] = start
+    while unread or everybody[0] is not None:
         ats, ids = [place[0] for place in unread.values()], [place[1] for place in unread.values()]
-        rows = await store.fetch(_SQL[statement], list(unread), ats, ids, look, *bounds, want)
-        read = [Place(at, run_id, uid) for uid, at, run_id, _ in rows]
-        last = {end.uid: end[:2] for end, row in zip(read, rows, strict=True) if row["more"]}
+        rows = await store.fetch(_SQL[statement], list(unread), ats, ids, look, *everybody, *bounds, want)
+        read = [Place(at, run_id, uid) for uid, at, run_id in rows]
+        counts, last = Counter(place.uid for place in read), {place.uid: place[:2] for place in read}
         found = list(islice(merge(found, read, reverse=newest), want))
         edge = found[-1][:2] if len(found) == want else None
-        unread = {uid: at for uid, at in last.items() if edge is None or (at > edge if newest else at < edge)}
-        look = min(look * MORE, want)
+        more = ((uid, last[uid]) for uid, n in counts.items() if n == look)
+        unread = {uid: at for uid, at in more if edge is None or (at > edge if newest else at < edge)}
+        everybody, look = (None, None), min(look * MORE, want)
     return found

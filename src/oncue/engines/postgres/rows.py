@@ -15,7 +15,7 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State
 from oncue.engines.first_start import first_start
-from oncue.engines.port import EndedRun, JobRow, LastAndNext
+from oncue.engines.port import EndedRun, JobRow
 from oncue.engines.stored import STATES, STATUS_NUMBER, STATUSES, TRIGGERS, held_of
 from oncue.engines.unreadable import name_of
 
@@ -209,18 +209,27 @@ def _one_shot_status(state: State, held: int) -> JobStatus:
     return JobStatus.PAUSED if held & Held.PAUSED else JobStatus.ACTIVE
 
 
-def view(row: Record | dict[str, Any]) -> RunView:
-    """Return a run from a row of any reading statement: the columns have the names of the fields."""
-    return RunView(
-        **{**row, "state": STATES[row["state"]], "trigger": TRIGGERS[row["trigger"]], "held": held_of(row["held"])}
-    )
-
-
-def last_and_next(row: Record) -> LastAndNext:
-    if row["run_id"] is None:
-        return LastAndNext(None, row["next_at"])
-    _, *last, (_, next_at) = row.items()
-    return LastAndNext(view(dict(last)), next_at)
+def view(row: Iterable[Any]) -> RunView:
+    """Return a run from a row of any reading statement: the columns are the fields of RunView, in order."""
+    (
+        run_id,
+        job_id,
+        uid,
+        class_id,
+        state,
+        due,
+        wanted,
+        nominal,
+        trigger,
+        token,
+        failures,
+        losses,
+        version,
+        held,
+        *rest,
+    ) = row
+    ids, tries = (run_id, job_id, uid, class_id), (token, failures, losses, version)
+    return RunView(*ids, STATES[state], due, wanted, nominal, TRIGGERS[trigger], *tries, held_of(held), *rest)
 
 
 def ended_run(row: Record) -> EndedRun:

@@ -27,14 +27,17 @@ class PostgresSearch:
 
     async def endings(self, uid: UserNumber | None, digits: str, limit: int) -> list[UUID]:
         which, who = ("search_endings", []) if uid is None else ("search_endings_of_user", [uid])
-        return [row["id"] for row in await self._store.fetch(_SQL[which], digits, SEARCHED, limit, *who)]
+        whole = bytes.fromhex(digits[len(digits) % 2 :])
+        given = (digits, SEARCHED, limit, *who, 1 + 16 - len(whole), whole)
+        return [row["id"] for row in await self._store.fetch(_SQL[which], *given)]
 
     async def keys(self, uid: UserNumber | None, prefix: str, limit: int) -> list[tuple[str, JobId]]:
         found = await self._store.fetch(_SQL["search_keys"], uid, *range_of(prefix), limit, SEARCHED_USERS)
         return [(row["key"], row["job_id"]) for row in found]
 
     async def tags(self, uid: UserNumber | None, prefix: str, limit: int) -> list[str]:
-        found = await self._store.fetch(_SQL["search_tags"], uid, *range_of(prefix), limit, SEARCHED_USERS)
+        which, who = ("search_tags_of_all", []) if uid is None else ("search_tags", [uid])
+        found = await self._store.fetch(_SQL[which], *who, *range_of(prefix), limit)
         return [row["tag"] for row in found]
 
     async def jobs_by_id(self, uid: UserNumber | None, job_ids: Sequence[JobId]) -> dict[JobId, JobRow]:

@@ -37,7 +37,7 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.nearby import OF_JOB, counts, job_names, last_and_next, last_ended
-from oncue.engines.sqlite.partitions import find_ended, pieces
+from oncue.engines.sqlite.partitions import Piece, find_ended, newest_ends, pieces
 from oncue.engines.sqlite.recent_of_job import list_recent_of_job
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES, TRIGGERS
@@ -239,13 +239,17 @@ def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
         return
     narrowed = "" if query.name is None else "and name = :name "
     for piece in pieces(db):
-        statement = _SQL["list_ended_jobs"].format(piece=piece.name, narrowed=narrowed)
-        streams = [
-            stream(db, statement, {"uid": uid, "name": query.name, "at": at, "last": last})
-            for uid in (_uids(db, query.uid) if piece.from_at <= at else ())
-        ]
-        for row in merge(*streams, key=lambda row: (row[7], row[0]), reverse=True):
-            yield ("ended", row[7], row[0]), row
+        if piece.from_at <= at:
+            statement = _SQL["list_ended_jobs"].format(piece=piece.name, narrowed=narrowed)
+            users = _uids(db, query.uid) if query.name is None else _with_name(db, piece, query.uid, query.name)
+            for row in newest_ends(db, users, statement, {"name": query.name, "at": at, "last": last}, ended=7):
+                yield ("ended", row[7], row[0]), row
+
+
+def _with_name(db: Connection, piece: Piece, uid: int | None, name: str) -> list[int]:
+    having = f"select 1 from {piece.name} h where h.uid = u.uid and h.name = ?2"
+    found = fetch(db, f"select uid from users u where ifnull(uid = ?1, true) and exists ({having})", (uid, name))
+    return [user for (user,) in found]
 
 
 def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
@@ -271,9 +275,9 @@ def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Wa
         "at": at,
         "last": last,
     }
-    streams = [_one_shots_in_window(db, given)]
-    streams += [stream(db, _SQL["list_agenda"], {**given, "uid": uid}) for uid in _uids(db, query.uid)]
-    for row in merge(*streams, key=_by_next):
+    who = "" if query.uid is None else "a.uid = :uid and "
+    recurring = stream(db, _SQL["list_agenda"].format(who=who), given)
+    for row in merge(_one_shots_in_window(db, given), recurring, key=_by_next):
         yield ("window", row[10], row[0]), row
 
 
@@ -345,10 +349,11 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
         if query.job_id is not None:
             statement, given = _SQL["list_ended_of_job"], (query.job_id.bytes, at, last)
             streams = [stream(db, statement.format(piece=piece.name, which=which), given) for which in OF_JOB]
+            found: Iterator[rows.Row] = merge(*streams, key=lambda row: (row[15], row[0]), reverse=True)
         else:
             statement = _SQL["list_ended"].format(piece=piece.name)
-            streams = [stream(db, statement, (uid, at, last)) for uid in _uids(db, query.uid)]
-        for row in merge(*streams, key=lambda row: (row[15], row[0]), reverse=True):
+            found = newest_ends(db, _uids(db, query.uid), statement, {"at": at, "last": last}, ended=15)
+        for row in found:
             if row[15] < since:
                 return
             yield ("ended", row[15], row[0]), row

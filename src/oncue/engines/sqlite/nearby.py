@@ -10,6 +10,7 @@ from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.capped import counts_of
+from oncue.engines.earliest_end import earliest_end
 from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -104,7 +105,11 @@ def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastA
 def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> LastAndNext:
     live = runs_of(db, job_id)
     tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
-    row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
+    if tried:
+        row = first(db, _SQL["live_run"], (max(tried)[1],))
+    else:
+        itself_ended = all(run_id != job_id.bytes for run_id, *_ in live)
+        row = _last_ended(db, job_id, newest_first, OF_JOB if itself_ended else OF_JOB[1:])
     own = [
         wanted
         for run_id, wanted, _, origin, _, token, _, running in live
@@ -113,9 +118,12 @@ def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> 
     return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
 
 
-def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece]) -> rows.Row | None:
+def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece], of_job: Sequence[str]) -> rows.Row | None:
+    since = earliest_end(job_id)
     for piece in newest_first:
-        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in OF_JOB]
+        if piece.until_at <= since:
+            break
+        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in of_job]
         found = [first(db, f"{statement} limit 1", (job_id.bytes, NEVER, LAST)) for statement in looks]
         if ended := [row for row in found if row is not None]:
             return max(ended, key=lambda row: (row[15], row[0]))

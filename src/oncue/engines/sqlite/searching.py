@@ -40,12 +40,10 @@ class SqliteSearch:
         return await self._store.read(look)
 
     async def tags(self, uid: UserNumber | None, prefix: str, limit: int) -> list[str]:
-        def look(db: Connection) -> list[str]:
-            begins = range_of(prefix)
-            found = [row for one in _users(db, uid) for row in fetch(db, _SQL["search_tags"], (one, *begins, limit))]
-            return sorted({tag for (tag,) in found})[:limit]
-
-        return await self._store.read(look)
+        begin, end = range_of(prefix)
+        given = {"uid": uid, "begin": begin, "end": end, "limit": limit}
+        statement = _SQL["search_tags"].format(who="" if uid is None else "uid = :uid and ")
+        return [tag for (tag,) in await self._store.read(lambda db: fetch(db, statement, given))]
 
     async def jobs_by_id(self, uid: UserNumber | None, job_ids: Sequence[JobId]) -> dict[JobId, JobRow]:
         def look(db: Connection) -> dict[JobId, JobRow]:

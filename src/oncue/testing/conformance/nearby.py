@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oncue.domain import change
 from oncue.domain.ids import JobId, RunId, WorkerId
-from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State, Status
@@ -81,6 +81,23 @@ async def test_the_run_of_a_one_shot_is_its_last_and_while_it_waits_its_next(sto
     await store.succeed(worker, only(await store.claim_due(worker)))
     ended = await near(store, job_of(run_id))
     assert (ended.last and ended.last.state, ended.next_at) == (State.SUCCEEDED, None)
+
+
+async def test_the_last_run_is_found_however_long_ago_and_by_whatever_clock_it_ended(store: Store) -> None:
+    job_id, once = await store.recurring(every=MINUTE), await store.one_shot()
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    runs = await store.claim_due(worker)
+    store.advance(Duration(-HOUR))  # the clock of who ends them is behind that of who created their jobs
+    await store.succeed(worker, *runs)
+    for _ in range(3):
+        store.advance(DAY)
+        await store.end(await store.one_shot(), State.CANCELLED)
+
+    found = [(await near(store, one)).last for one in (job_id, job_of(once))]
+
+    assert {run and run.run_id for run in found} == {run.run_id for run in runs}
 
 
 async def test_what_was_asked_for_by_hand_or_was_tried_is_not_the_next(store: Store) -> None:
