@@ -1,8 +1,8 @@
 """docs/tutorial.md is followed to the letter, in an empty folder: its files are written, its commands typed.
 
 Code after "Create `file`:" is that file, after "Add to `file`:" its end. `sh` is typed; what starts a server, in a
-terminal of its own. Lines of `text` must appear in the output of the commands before them, sooner or later. "press
-Ctrl-C" stops the servers, which must obey. What installs Python packages and creates the database is skipped.
+terminal of its own. Lines of `text` must appear in the output of the commands before them. "press Ctrl-C" stops the
+servers, which must obey. What installs Python packages and creates the database is skipped.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ STEP = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 SERVER = re.compile(r"oncue (?:dev|up|worker)\b")
+LOOKING = re.compile(r"(?:(?:export|echo|oncue (?:jobs|workers)) .*\n)+")
 RELOADED = "reload: the worker has restarted"
 NOT_TYPED = re.compile(r"pip install '|createdb ")
 
@@ -62,7 +63,7 @@ class Reader:
             self.look_for(lambda: self.logs().count(RELOADED) > before)
 
     def start(self, command: str) -> None:
-        """Type it into a terminal of its own, and wait until it says something."""
+        """Type it into a terminal of its own, and wait until it says where it is: then it takes jobs."""
         log = self.folder / f"server{len(list(self.folder.glob('server*.txt')))}.txt"
         with log.open("wb") as output:
             started = subprocess.Popen(
@@ -70,10 +71,12 @@ class Reader:
             )
         self.servers.append(started)
         self.reloads = command.startswith("oncue dev")
-        self.look_for(lambda: log.stat().st_size > 0)
+        said = "started" if command.startswith("oncue worker") else self.environment["ONCUE_URL"]
+        self.look_for(lambda: said in log.read_text())
 
     def type(self, block: str, wanted: str) -> None:
-        """Type these commands until they show what the page says, or else, if that is nothing, succeed."""
+        """Type these commands, which show what the page says, or else, if that is nothing, succeed. Who only looks
+        looks again until it is there."""
         self.typed.append(block)
         until = time.monotonic() + DEADLINE
         while True:
@@ -88,6 +91,7 @@ class Reader:
             output = ran.stdout + ran.stderr
             if not self.missing(wanted, output) if wanted else ran.returncode == 0:
                 break
+            assert LOOKING.fullmatch(block), f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
             assert time.monotonic() < until, f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
         self.environment |= dict(re.findall(r"^export (ONCUE_DATA_DIR)=(\S+)$", block, re.MULTILINE))
 
