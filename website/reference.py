@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_overloads
 
 import oncue
 from oncue import client, testing
@@ -199,7 +199,10 @@ def _code(name: str, what: Any) -> str:
 def signature(name: str, what: Any) -> str:
     """Return how something is called, as Python code."""
     method = _method(what)
-    found = method.signature if method is not None else inspect.signature(getattr(what, "__func__", what))
+    what = getattr(what, "__func__", what)
+    if inspect.isfunction(what):
+        what = next(reversed(get_overloads(what)), what)  # the last one is the most general
+    found = method.signature if method is not None else inspect.signature(what)
     parts = list(_parameters(one for one in found.parameters.values() if one.name not in ("self", "cls")))
     answer = found.return_annotation
     end = "" if isinstance(what, type) or answer is inspect.Signature.empty else f" -> {answer}"

@@ -1,8 +1,8 @@
 """docs/tutorial.md is followed to the letter, in an empty folder: its files are written, its commands typed.
 
 Code after "Create `file`:" is that file, after "Add to `file`:" its end. `sh` is typed; what starts a server, in a
-terminal of its own. Lines of `text` must appear in the output of the commands before them, sooner or later. "press
-Ctrl-C" stops the servers, which must obey. What installs Python packages and creates the database is skipped.
+terminal of its own. Lines of `text` must appear in the output of the commands before them. "press Ctrl-C" stops the
+servers, which must obey. What installs Python packages and creates the database is skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,6 +30,8 @@ STEP = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 SERVER = re.compile(r"oncue (?:dev|up|worker)\b")
+LOOKING = re.compile(r"(?:(?:export|echo|oncue (?:jobs|workers)) .*\n)+")
+RELOADED = "reload: the worker has restarted"
 NOT_TYPED = re.compile(r"pip install '|createdb ")
 
 
@@ -39,6 +41,7 @@ class Reader:
     def __init__(self, folder: Path, postgres_url: str) -> None:
         self.folder = folder
         self.servers: list[subprocess.Popen[bytes]] = []
+        self.reloads = False
         self.typed: list[str] = []
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -49,23 +52,31 @@ class Reader:
             "ONCUE_URL": f"http://127.0.0.1:{port}",
             "DATABASE_URL": postgres_url,
             "XDG_CONFIG_HOME": str(folder / "home"),
+            "PYTEST_ADDOPTS": "-p no:schemathesis",  # half of the time, and no part of the page
         }
 
     def write(self, name: str, text: str, *, add: bool) -> None:
-        file = self.folder / name
+        """Save a file. `oncue dev` notices; whoever reads its lines goes on when it says that it has."""
+        file, before = self.folder / name, self.logs().count(RELOADED)
         file.write_text(f"{file.read_text()}\n\n{text}" if add else text)
+        if self.servers and name.endswith(".py") and self.reloads:
+            self.look_for(lambda: self.logs().count(RELOADED) > before)
 
     def start(self, command: str) -> None:
-        """Type it into a terminal of its own, and wait until the server is there."""
-        log = self.folder / f"server{len(self.servers)}.txt"
+        """Type it into a terminal of its own, and wait until it says where it is: then it takes jobs."""
+        log = self.folder / f"server{len(list(self.folder.glob('server*.txt')))}.txt"
         with log.open("wb") as output:
             started = subprocess.Popen(
                 ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
             )
         self.servers.append(started)
+        self.reloads = command.startswith("oncue dev")
+        said = "started" if command.startswith("oncue worker") else self.environment["ONCUE_URL"]
+        self.look_for(lambda: said in log.read_text())
 
     def type(self, block: str, wanted: str) -> None:
-        """Type these commands until they show what the page says, or else, if that is nothing, succeed."""
+        """Type these commands, which show what the page says, or else, if that is nothing, succeed. Who only looks
+        looks again until it is there."""
         self.typed.append(block)
         until = time.monotonic() + DEADLINE
         while True:
@@ -80,8 +91,15 @@ class Reader:
             output = ran.stdout + ran.stderr
             if not self.missing(wanted, output) if wanted else ran.returncode == 0:
                 break
+            assert LOOKING.fullmatch(block), f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
             assert time.monotonic() < until, f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
         self.environment |= dict(re.findall(r"^export (ONCUE_DATA_DIR)=(\S+)$", block, re.MULTILINE))
+
+    def look_for(self, happened: Callable[[], bool]) -> None:
+        until = time.monotonic() + DEADLINE
+        while not happened():
+            assert time.monotonic() < until, self.logs()
+            time.sleep(0.05)
 
     @staticmethod
     def missing(wanted: str, output: str) -> list[str]:

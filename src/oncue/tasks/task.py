@@ -36,6 +36,12 @@ class Isolation(StrEnum):
 class Task(Hooked, Handle[P, R]):
     """One task: its function, the schema of its payload, and the defaults of its jobs.
 
+    It is called like the function, which then runs here and now; and it is the handle by which a worker runs it:
+
+        run = await charge.enqueue(order=7)
+        await charge.using(queue="mail", key="order-7").enqueue_in("10m", order=7)
+        print(charge.sync.run(order=7))
+
     `P` are the parameters of the function without the context, `R` is what it returns.
     """
 

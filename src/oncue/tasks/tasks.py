@@ -47,6 +47,11 @@ class TaskDecorator(Protocol[S_co]):  # type: ignore[misc]  # mypy compares over
 class Tasks(Hooked, Generic[S_co]):
     """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`.
 
+        tasks = Tasks("shop")
+
+        @tasks.task(max_retries=5, timeout="30s")
+        async def charge(ctx: Context, order: int) -> str: ...
+
     `name` names the set of schedules that it declares: when the code no longer declares one, its job is cancelled.
     `lifespan` is entered once in each worker process, before its first run, and left at its end;
     what it yields is `ctx.state`. Middleware and hooks of the set are for all tasks declared on it. `client` sends the

@@ -80,7 +80,7 @@ def run(task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FinishedRun[R
 
 
 async def arun(task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FinishedRun[R]:
-    """`run` for async tests."""
+    """`run` for async tests: `(await arun(charge, order=7)).result`."""
     return await finished(task, task.job(args, kwargs))
 
 
@@ -93,7 +93,10 @@ async def finished(task: Task[..., R], fields: dict[str, Any]) -> FinishedRun[R]
 
 @contextmanager
 def fake_state(tasks: Tasks[Any] | Task[..., Any], state: object) -> Iterator[None]:
-    """Give tasks this state in place of what their lifespan yields, which is not entered during the block."""
+    """Give tasks this state in place of what their lifespan yields: `with fake_state(tasks, State(pool=FakePool())):`.
+
+    The lifespan is not entered during the block.
+    """
     one = next(iter(tasks), None) if isinstance(tasks, Tasks) else tasks
     if one is None:
         raise ValueError("there are no tasks in this set; import the module that declares them")
