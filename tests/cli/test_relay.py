@@ -1,5 +1,6 @@
 """`oncue relay` as users type it: jobs from an outbox in an application's own database."""
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_it_sends_what_is_there_and_says_what_was_refused(shop: sqlite3.Connecti
         True,
         False,
     )
+    as_json = json.loads(relay("--from", "sqlite:///app.db", "--list", "--json").stdout)["outbox"]
+    assert [(one["row"], one["why"]) for one in as_json] == [(str(stays), "task: is not registered")]
+
+
+def test_as_json_each_pass_is_a_line(shop: sqlite3.Connection, stand_in: StandIn) -> None:
+    stand_in(lambda _: (422, {"title": "Unprocessable Content", "errors": [{"path": "task", "message": "is unknown"}]}))
+    with shop:
+        row = oncue.enqueue(shop, "shipp")
+
+    [line] = relay("--from", "sqlite:///app.db", "--once", "--json").stdout.splitlines()
+
+    assert json.loads(line) == {
+        "created": 0,
+        "refused": [{"row": str(row), "task": "shipp", "why": "task: is unknown"}],
+    }
 
 
 @pytest.mark.parametrize(

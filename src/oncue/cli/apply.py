@@ -71,7 +71,7 @@ def command(
     adopt: bool,
     stamp: int | None,
 ) -> None:
-    """Create and change jobs to match files or code."""
+    """Create and change jobs from files or code."""
     from oncue.cli.job_file import read_job_sets
 
     with refusals({"tasks": "FILE"}, as_json=output.as_json):

@@ -15,9 +15,9 @@ HERE = "tasks.py"
 DEFAULTS = {"reload": True, "log_runs": True, "log_format": "short", "log_errors": True}
 EXAMPLES = """\b
 Examples:
-  oncue dev                                   # the tasks of tasks.py in this folder
+  oncue dev                   # the tasks of tasks.py in this folder
   oncue dev --tasks shop.jobs --port 9000
-  oncue worker --reload --tasks shop.jobs --engine postgresql://user:password@db/oncue
+  oncue worker --reload --tasks shop.jobs     # a worker only
 
 \b
 Then, in another terminal in the same folder:
@@ -31,7 +31,7 @@ an attempt. A file with an error is reported with its line; the API stays, and t
 @click.command("dev", epilog=EXAMPLES)
 @options(options_of(ALL, **DEFAULTS), WHO_SENDS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run all roles, and restart the worker on changes.
+    """Run all roles; restart the worker on changes.
 
     The same as `oncue up --reload --log-runs --log-format short --log-errors`: a line for every run, failure, retry
     and reload.

@@ -93,14 +93,18 @@ def _shown(row: Enqueued) -> dict[str, Any]:
 
 
 @command.command("ddl", epilog="\b\nExamples:\n  oncue outbox ddl | sqlite3 app.db\n  oncue outbox ddl | psql shop")
-def ddl() -> None:
-    """Print the outbox table for a database without oncue.
+@AS_JSON
+def ddl(as_json: bool) -> None:
+    """Print the table of an application's own outbox.
 
     `oncue.enqueue` writes to it in the application's transactions, and `oncue relay` creates the jobs.
     """
     from oncue.enqueuing import DDL
 
-    say(DDL.rstrip())
+    if as_json:
+        print_json({"ddl": DDL.rstrip()})
+    else:
+        say(DDL.rstrip())
 
 
 @command.command("retry", epilog=RETRY)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from oncue.cli.asking import CONTEXT, URL, server_of
-from oncue.cli.printing import print_table, say
+from oncue.cli.outbox import AS_JSON
+from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
 from oncue.cli.roles import options
 from oncue.clock import Clock
@@ -42,36 +44,47 @@ MOST_LISTED = 1_000
 @click.option("--once", is_flag=True, help="Send what is there, then end; exit with 1 if something was refused.")
 @click.option("--list", "listing", is_flag=True, help="Show what is there, and why it was refused; send nothing.")
 @options((URL, CONTEXT))
+@AS_JSON
 @click.pass_obj
-def command(clock: Clock, /, source: str, table: str, once: bool, listing: bool, url: str | None) -> None:
+def command(
+    clock: Clock, /, source: str, table: str, once: bool, listing: bool, url: str | None, as_json: bool
+) -> None:
     """Create jobs from an outbox in another database."""
     from oncue.client import AsyncClient, ClientError, ServerUnreachable
 
     address, context = server_of(url)
     try:
         if listing:
-            asyncio.run(_list(source, table))
+            asyncio.run(_list(source, table, as_json=as_json))
             return
-        refused = asyncio.run(_relay(source, table, AsyncClient(address, context=context), clock, once))
+        tell = _tell_as_json if as_json else _tell
+        refused = asyncio.run(_relay(source, table, AsyncClient(address, context=context), clock, once, tell))
     except ServerUnreachable as away:
-        refuse(str(away), code=UNREACHABLE)
+        refuse(str(away), code=UNREACHABLE, as_json=as_json)
     except (ClientError, OncueError) as no:
-        refuse(str(no))
+        refuse(str(no), as_json=as_json)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     click.get_current_context().exit(REFUSED if refused else 0)
 
 
-async def _list(source: str, table: str) -> None:
+async def _list(source: str, table: str, *, as_json: bool) -> None:
     from oncue.relay.sources import opened
 
     async with opened(source, table) as outbox:
         found = await outbox.listed(MOST_LISTED)
+    if as_json:
+        print_json(
+            {"outbox": [{"row": one.id, "task": one.task, "at": rfc3339(one.at), "why": one.why} for one in found]}
+        )
+        return
     rows = [(printable(row.id), printable(row.task), rfc3339(row.at), printable(row.why or "")) for row in found]
     print_table(f"{len(rows)} in the outbox", ("row", "task", "enqueued", "why"), rows)
 
 
-async def _relay(source: str, table: str, client: AsyncClient, clock: Clock, once: bool) -> int:
+async def _relay(
+    source: str, table: str, client: AsyncClient, clock: Clock, once: bool, tell: Callable[[Passed], None]
+) -> int:
     """Return how many rows were refused, once nothing is left; without `once` there is no end."""
     from oncue.client import ServerUnreachable, TooManyRequests, Unavailable
     from oncue.relay.relaying import Relay
@@ -85,7 +98,7 @@ async def _relay(source: str, table: str, client: AsyncClient, clock: Clock, onc
                     relay = Relay(outbox, client, clock)
                     while True:
                         passed = await relay.run_once()
-                        _tell(passed)
+                        tell(passed)
                         refused, said = refused + len(passed.refused), ""
                         if once and not passed.full:
                             return refused
@@ -97,6 +110,12 @@ async def _relay(source: str, table: str, client: AsyncClient, clock: Clock, onc
                     said = str(away)
                     say(f"Waiting: {said}", err=True)
                 await clock.sleep(AWAY_FOR)
+
+
+def _tell_as_json(passed: Passed) -> None:
+    if passed.created or passed.refused:
+        refused = [{"row": row.id, "task": row.task, "why": why} for row, why in passed.refused]
+        print_json({"created": passed.created, "refused": refused}, indent=0)  # a line for each pass
 
 
 def _tell(passed: Passed) -> None:
