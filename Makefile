@@ -128,7 +128,7 @@ bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/sta
 
 .PHONY: docs
 docs: .venv/docs.stamp ## build the site of docs/ in build/site; look at it with `python3 -m http.server -d build/site`
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet --strict --config-file website/mkdocs.yml $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file website/mkdocs.yml $(ARGS)
 
 .PHONY: grafana
 grafana: ## write ops/grafana/oncue.json from its table of panels

@@ -237,7 +237,7 @@ def fields(what: Any) -> Iterator[str]:
     for name, (type_, words) in found.items():
         if not words and (issubclass(what, dict) or what is client.Job):
             words = OF_JOBS.get(name, ("", ""))[1]
-        words = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", words)  # as the pages of docs/ have it
+        words = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", words).replace("](#", "](../api.md#")  # written for api.md
         if not name.startswith("_"):
             yield f"| `{name}` | `{type_.replace('|', chr(92) + '|')}` | {words} |"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.processes.fleet import free_port
 from tests.test_docs import ROOT
 
 pytestmark = pytest.mark.kills
@@ -43,8 +43,7 @@ class Reader:
         self.servers: list[subprocess.Popen[bytes]] = []
         self.reloads = False
         self.typed: list[str] = []
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("ONCUE_", "PYTEST"))}
         self.environment = clean | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
