@@ -120,6 +120,7 @@ def test_cores_are_kept_in_thousandths_rounded_up(cores: float, milli: int) -> N
         *((field, "a\u200b", field, "bad_text") for field in ("task", "name", "key", "queue", "group")),
         *((field, ["a\u200b"], f"{field}.0", "bad_text") for field in ("tags", "labels")),
         *(("queue", f"a{bad}", "queue", "bad_text") for bad in "\u00ad\u180e\u2060\u2064\u3164\ufeff"),
+        *((field, dots, field, "bad_text") for field in ("key", "queue") for dots in (".", "..")),
         ("queue", "q" * 101, "queue", "too_long"),
         ("queue", None, "queue", "wrong_type"),
         ("group", "a\x85", "group", "bad_text"),

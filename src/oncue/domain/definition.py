@@ -138,7 +138,8 @@ def _readers(limits: Limits) -> dict[str, Reader]:
     by_name = {
         "schedule": read_schedule,
         "payload": _payload(limits.payload),
-        "queue": fields.text(limits.queue),
+        "key": fields.path_name(limits.name),
+        "queue": fields.path_name(limits.queue),
         "catch_up_window": fields.duration(least=Duration(0)),
         "labels": _labels(limits),
     }

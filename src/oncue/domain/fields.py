@@ -128,6 +128,20 @@ def text(longest: int) -> Reader:
     return read
 
 
+def path_name(longest: int) -> Reader:
+    """Read a name that is part of a URL, where `.` and `..` mean other things."""
+    read_text = text(longest)
+
+    @takes(**schema_of(read_text))
+    def read(raw: Any, path: str) -> str:
+        if raw in (".", ".."):
+            raise Invalid.of(path, "bad_text", f"must not be {raw!r}, which has another meaning in URLs")
+        found: str = read_text(raw, path)
+        return found
+
+    return read
+
+
 def texts(most: int, longest: int) -> Reader:
     read_one = text(longest)
 
