@@ -51,6 +51,7 @@ let pending = new Map<string, { type: EventType; data: unknown }>();
 let isMissing = false;
 let frame = 0;
 let lastReload = 0;
+let hasFollowed = false; // a stream, of this or another tab: what happens until the next one opens is missing
 let reloadTimer: ReturnType<typeof setTimeout> | undefined;
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(`oncue live ${base}`) : null;
 
@@ -128,11 +129,14 @@ function readStream(): Promise<void> {
     let away: ReturnType<typeof setTimeout> | undefined;
     let again: ReturnType<typeof setTimeout> | undefined;
     const open = (): void => {
+      let isFirst = true; // else the browser has resumed the stream by itself, where it broke off
       source = new EventSource(urlOf("/v1/events", { query: { pulse: "true" } }));
       source.onopen = () => {
         clearTimeout(away);
         away = undefined;
-        tell({ type: "state", state: "live" });
+        tell(isFirst && hasFollowed ? { type: "resync" } : { type: "state", state: "live" });
+        isFirst = false;
+        hasFollowed = true;
       };
       for (const type of TYPES) source.addEventListener(type, (event) => tell({ type, data: JSON.parse(event.data as string) }));
       source.addEventListener("resync", () => tell({ type: "resync" }));
@@ -157,7 +161,10 @@ function readStream(): Promise<void> {
 
 /** Starts when somebody signs in, ends when they sign out. Without locks (plain HTTP) each tab has its own stream. */
 export function startLive(): void {
-  channel?.addEventListener("message", (event: MessageEvent<Message>) => receive(event.data));
+  channel?.addEventListener("message", (event: MessageEvent<Message>) => {
+    hasFollowed ||= event.data.type !== "who";
+    receive(event.data);
+  });
   document.addEventListener("visibilitychange", () => !document.hidden && apply());
   onEvents("pulse", (events) => (pulse.value = events[events.length - 1] ?? null));
   const isReading = signal(false);

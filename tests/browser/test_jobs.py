@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.browser.dashboard import Dashboard, Role
 
 
@@ -66,10 +66,18 @@ def test_all_tabs_of_a_browser_share_one_stream(dashboard: Dashboard) -> None:
         expect(page.get_by_role("row", name="for-both")).to_be_visible()
     assert streams(dashboard) == 1
 
+    other = dashboard.open("/jobs")  # in another browser, with a stream of its own
+    wait_until_live(other)
+    held: list[Route] = []
+    second.route("**/v1/events*", lambda route: held.append(route))
     first.close()
+    while not held:  # the second one asks for the stream
+        second.wait_for_timeout(20)
     dashboard.api().job(name="for-the-second")
+    expect(other.get_by_role("row", name="for-the-second")).to_be_visible()  # streams have told of it
+    held[0].continue_()
     expect(second.get_by_role("row", name="for-the-second")).to_be_visible()
-    assert streams(dashboard) == 2
+    assert streams(dashboard) == 3
 
 
 def streams(dashboard: Dashboard) -> int:
