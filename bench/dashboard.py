@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import time
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from rich.table import Table
 
 from oncue.client import Client
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 QUIET = 0.25  # seconds without an open request: what a page asks for next, it asks for within this
 PATIENCE = 30.0  # seconds
 READY, VISIBLE = 1.0, 1.0  # goals, in seconds
