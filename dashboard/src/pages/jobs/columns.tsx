@@ -16,7 +16,7 @@ export function columnsOf(withOwner: boolean): Column<Job>[] {
     { head: "Name", cell: (job) => <a class="main-link" href={href(`/jobs/${job.job_id}`)}>{job.name ?? job.key ?? <code>…{job.job_id.slice(-8)}</code>}</a> },
     { head: "Task", width: "13%", wide: true, cell: (job) => <span class="cut">{job.task}</span> },
     { head: "Schedule", width: "15%", wide: true, cell: (job) => <span class="cut" title={job.schedule.cron ?? undefined}>{scheduleWords(job.schedule)}</span> },
-    { head: "Next", width: "8rem", phoneWidth: "7.5rem", cell: (job) => <Next job={job} /> },
+    { head: "Next", width: "9.5rem", phoneWidth: "8rem", cell: (job) => <Next job={job} /> },
     { head: "Last 20", width: "11rem", wide: true, cell: (job) => <Recent job={job} /> },
     { head: <abbr title="95 of 100 of the last 20 runs took no longer">p95</abbr>, width: "6.5rem", align: "end", wide: true, cell: (job) => <P95 runs={job.recent ?? []} /> },
   ];
