@@ -231,3 +231,28 @@ async def test_a_relay_that_is_killed_anywhere_or_not_answered_loses_and_doubles
         await relayed(file, app)
 
     assert Counter(job.payload["user"] for job in await created(app)) == Counter(users)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("options", '{"idempotency_key": "x"}', "idempotency_key is a column of its own"),
+        ("at", "now", "at must be microseconds since 1970"),
+        ("idempotency_key", "ä", "it cannot be sent"),
+        ("payload", 7, "payload and options must be JSON objects"),
+        ("task", "a\0b", "task: has the invisible character"),
+    ],
+)
+async def test_a_row_that_no_request_can_be_made_of_stops_no_other(
+    file: Path, app: OncueApp, column: str, value: Any, why: str
+) -> None:
+    connection = shop(file)
+    with connection:
+        bad, good = oncue.enqueue(connection, welcome, user=1), oncue.enqueue(connection, welcome, user=2)
+        connection.execute(f"update oncue_outbox set {column} = ? where id = ?", (value, str(bad)))
+
+    passed = await relayed(file, app)
+
+    assert (passed.created, [row.id for row, _ in passed.refused]) == (1, [str(bad)])
+    assert passed.refused[0][1].startswith(why)
+    assert [row[0] for row in rows(file)] == [str(bad)], good

@@ -10,6 +10,7 @@ import msgspec
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import MINUTE, Duration, Instant, rfc3339
+from oncue.domain.plain_text import printable
 from oncue.domain.schedule import parse_schedule
 from oncue.relay.sources import Refusal, Row, Source
 
@@ -44,7 +45,7 @@ class Relay:
         rows = await self._source.next(self._clock.now(), AT_ONCE)
         answers = await asyncio.gather(*map(self._sent, rows), return_exceptions=True)
         answered = list(zip(rows, answers, strict=True))
-        refused = [(row, why[:LONGEST_WHY]) for row, why in answered if isinstance(why, str)]
+        refused = [(row, printable(why)[:LONGEST_WHY]) for row, why in answered if isinstance(why, str)]
         done = [row.id for row, why in answered if why is None]
         retry_at = Instant(self._clock.now() + RETRY_INTERVAL)
         if answered:
@@ -60,10 +61,14 @@ class Relay:
 
         try:
             fields = fields_of(row)
-        except ValueError as wrong:
+        except msgspec.DecodeError as wrong:
             return f"payload and options must be JSON objects: {wrong}"
+        except (TypeError, ValueError) as wrong:
+            return str(wrong)
         try:
             await self._client.jobs.create(**fields, idempotency_key=row.idempotency_key or row.id)
+        except (TypeError, ValueError) as wrong:  # of the row: nothing was sent
+            return f"it cannot be sent: {wrong}"
         except (Unauthorized, Unavailable, TooManyRequests):
             raise
         except OncueApiError as refused:
@@ -75,7 +80,11 @@ class Relay:
 
 def fields_of(row: Row) -> dict[str, Any]:
     """Return the fields of a row's job: always the same ones. `in 10m` counts from when the row was written."""
+    if not isinstance(row.at, int):  # SQLite stores whatever it is given
+        raise TypeError(f"at must be microseconds since 1970, not {row.at!r}")
     fields = msgspec.json.decode(row.options, type=dict[str, Any])
+    if "idempotency_key" in fields:
+        raise ValueError("idempotency_key is a column of its own")
     fields |= {"task": row.task, "payload": msgspec.json.decode(row.payload, type=dict[str, Any])}
     schedule = fields.get("schedule")
     if isinstance(schedule, str) and schedule.startswith("in "):
