@@ -13,6 +13,7 @@ from oncue.clock import SystemClock
 from oncue.domain.declared import TAG, relative_time
 from oncue.domain.definition import USUAL, define
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.fields import text
 from oncue.tasks.places import BadDeclaration
 
 LONGEST_NAME = USUAL.tag - len(TAG)  # of a set: it is part of a tag
@@ -91,9 +92,9 @@ def _together(name: str, several: list[Schedules], build: int | None) -> Declare
 
 
 def check_name(name: str | None) -> None:
-    """Invalid: this is no name of a set."""
-    if name is not None and not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME):
-        raise Invalid.of("name", "out_of_range", f"is a text of 1 to {LONGEST_NAME} characters, like Tasks('shop')")
+    """Invalid: this is no name of a set, as `POST /jobs/apply` reads one."""
+    if name is not None:
+        text(LONGEST_NAME)(name, "name")
 
 
 def caller(depth: int) -> tuple[str, int]:
