@@ -35,20 +35,16 @@ demo: .venv/runtime.stamp .venv/dashboard.stamp ## fill a private store with hou
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats others on PostgreSQL, and what `make check` runs
-	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" --ignore=tests/test_architecture.py --ignore=tests/tasks/test_typing.py $(ARGS)
+test: .venv/dev.stamp ## run the tests, all but the long ones, those on PostgreSQL, and what `make check` runs
+	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or postgres)" --ignore=tests/test_architecture.py --ignore=tests/tasks/test_typing.py $(ARGS)
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
 	@$(PYTEST) $(PARALLEL) --hypothesis-profile=more -m "not (kills or attack or soak or ops or browser)" $(ARGS)
 
 .PHONY: test-postgres
-test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server
+test-postgres: .venv/dev.stamp ## run the tests that use PostgreSQL, on a server of their own
 	@$(PYTEST) $(PARALLEL) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
-
-.PHONY: test-again
-test-again: .venv/dev.stamp ## run of these only what `make test` leaves out: together they run each of them once
-	@$(PYTEST) $(PARALLEL) -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes

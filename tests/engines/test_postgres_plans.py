@@ -190,7 +190,6 @@ where t.relname in ('waiting', 'running', 'dead', 'repeats_0', 'repeats_1', 'his
 """
 
 
-@pytest.mark.again
 async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_table(place: Place) -> None:
     """Catches a missing index, and a statement that is only as good as the statistics of its tables.
 
@@ -322,7 +321,6 @@ CROWDS: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
 A_FEW = 10  # more entries than without them, for a plan may be another
 
 
-@pytest.mark.again
 @pytest.mark.parametrize("crowd", CROWDS)
 async def test_a_crowd_costs_others_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, crowd: str) -> None:
     """Catches a lane or gate whose next member is looked for among all that wait for something else."""
@@ -365,7 +363,6 @@ insert into agenda (job_id, uid, next_at, floor, planned) select job_id, 1, $1, 
 """
 
 
-@pytest.mark.again
 async def test_a_page_reads_little_more_than_it_shows(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a list that reads all it may look at, sorts that, and only then takes what it shows."""
     store = await place.store()
@@ -384,7 +381,6 @@ async def test_a_page_reads_little_more_than_it_shows(place: Place, monkeypatch:
         assert {name: cost for name, cost in costs.items() if cost > (900 if "window" in name else 400)} == {}, news
 
 
-@pytest.mark.again
 async def test_gauges_and_the_self_audit_read_no_more_than_they_count(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

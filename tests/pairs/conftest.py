@@ -2,14 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 import pytest
 from tests.pairs.table import Pair
 from tests.pairs.verbs import VERBS
 
-HERE = Path(__file__).parent
 RAN = "pairs"  # what a test says about itself
 
 
@@ -40,10 +38,3 @@ def lines(sums: dict[tuple[str, str], Pair]) -> Iterable[str]:
         f"{sum(pair.count for pair in every)} times two verbs met, {sum(pair.waited for pair in every)} times one had"
         f" to wait; {sum(pair.deadlocks for pair in every)} deadlocks; {sum(pair.seconds for pair in every):.0f} s"
     )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bugs that are planted between two verbs are found with PostgreSQL's tests, not every day."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.again)

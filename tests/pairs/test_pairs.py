@@ -38,7 +38,6 @@ def see(faults: list[Fault]) -> None:
         pytest.fail("\n".join(map(str, faults)), pytrace=False)
 
 
-@pytest.mark.again
 @pytest.mark.parametrize("situation", SITUATIONS)
 async def test_after_some_steps(theatre: Theatre, situation: str) -> None:
     stage = await theatre.stage(situation)

@@ -35,11 +35,13 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every day only SQLite. PostgreSQL with its tests what may differ, and the rest when everything is run."""
+    """On PostgreSQL only what may differ there; the rest when everything is run."""
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if item.path.parent == HERE and callspec is not None and callspec.params.get("engine_name") == "postgres":
-            item.add_marker(pytest.mark.again if item.path.stem in DIFFER else pytest.mark.long)
+        if item.path.parent != HERE or item.path.stem in DIFFER or callspec is None:
+            continue
+        if callspec.params.get("engine_name") == "postgres":
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ async def test_a_step_copies_only_so_much(site: Site, monkeypatch: pytest.Monkey
     [
         ("sqlite", 3),
         pytest.param("sqlite", 1, marks=pytest.mark.long),
-        pytest.param("postgres", 4, marks=(pytest.mark.postgres, pytest.mark.again)),
+        pytest.param("postgres", 4, marks=pytest.mark.postgres),
         pytest.param("postgres", 1, marks=(pytest.mark.postgres, pytest.mark.long)),
     ],
 )

@@ -218,7 +218,7 @@ async def test_a_run_that_comes_late_into_an_archived_piece_is_archived_too(site
     [
         ("sqlite", 3),
         pytest.param("sqlite", 1, marks=pytest.mark.long),
-        pytest.param("postgres", 4, marks=(pytest.mark.postgres, pytest.mark.again)),
+        pytest.param("postgres", 4, marks=pytest.mark.postgres),
         pytest.param("postgres", 1, marks=(pytest.mark.postgres, pytest.mark.long)),
     ],
 )

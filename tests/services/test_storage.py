@@ -481,7 +481,7 @@ async def test_a_log_is_followed_until_its_run_has_ended(
     assert following.result().text == "second\nthird\n"
 
 
-@pytest.mark.parametrize("runs", [150, pytest.param(1_000, marks=pytest.mark.again)])
+@pytest.mark.parametrize("runs", [150, pytest.param(1_000, marks=pytest.mark.long)])
 async def test_many_runs_at_once_log_a_hundred_lines_each_and_each_line_is_in_its_own_run_in_order(
     store: Store, tmp_path: Path, runs: int
 ) -> None:

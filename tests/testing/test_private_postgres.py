@@ -14,7 +14,7 @@ import pytest
 from oncue.testing import postgres_binaries
 from oncue.testing.postgres import PostgresFailed, PostgresMissing, PrivatePostgres
 
-pytestmark = [pytest.mark.postgres, pytest.mark.again]
+pytestmark = pytest.mark.postgres
 
 SOURCES: dict[str, Callable[[], postgres_binaries.Binaries | None]] = {
     "machine": postgres_binaries.newest_on_machine,
