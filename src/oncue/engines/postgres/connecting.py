@@ -38,6 +38,8 @@ PINNED = {
 
 CONNECT_TIMEOUT = Duration(3 * SECOND)  # so that attempts to connect to a hanging server do not pile up
 
+_PGBOUNCER_IS_FULL = "no more connections allowed"  # max_client_conn; its code says only that the login went wrong
+
 FIRST_OWN_TYPE = 16_384  # lower ids are PostgreSQL's own types, the same in every database of a version
 
 
@@ -104,6 +106,10 @@ class Dialling:
         except asyncio.CancelledError:
             self.pending.add(making)
             making.add_done_callback(self._hang_up)
+            raise
+        except asyncpg.ProtocolViolationError as refused:
+            if _PGBOUNCER_IS_FULL in str(refused):
+                raise asyncpg.TooManyConnectionsError(str(refused)) from refused
             raise
 
     async def close(self) -> None:
