@@ -17,8 +17,18 @@ import asyncpg
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import OncueError, StoreForbidden, StoreFull, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
-from oncue.engines.postgres.address import Address, read_address, unreadable_as_invalid
-from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, Place, limits, options
+from oncue.engines.postgres.connecting import (
+    PINNED,
+    PLANNING,
+    Address,
+    Apart,
+    Dialling,
+    Place,
+    limits,
+    options,
+    read_address,
+    unreadable_as_invalid,
+)
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.engines.sql import statements
