@@ -92,7 +92,7 @@ async def up(settings: Settings, ready: Ready) -> int:
             reaping(clock, settings),
             worker_started(clock, of_worker) as first,
             tracing(settings, clock, "up", exposed.numbers) as spans,
-            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers, "oncue up", stopping) as engine,
             membership(engine, clock, "up", exposed.numbers),
         ):
             tell_build("up", engine, exposed)
@@ -102,7 +102,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                 supervising(supervisor, stopping, of_worker) as working,
                 reloading(files, supervisor, clock, applying),
                 # The API has its own connections, so that it and the scheduler never wait for each other.
-                opened(settings, clock, exposed.numbers) as of_api,
+                opened(settings, clock, exposed.numbers, "oncue up", stopping) as of_api,
                 scheduling(engine, clock, settings, exposed, spans) as planning,
                 serving_at(listener, of_api, clock, settings, exposed, spans) as (at, complete),
                 metrics_at(metrics_listener, of_api, clock, settings, exposed, cluster=True) as checks,
@@ -134,7 +134,7 @@ async def api(settings: Settings, ready: Ready) -> int:
         async with (
             reaping(clock, settings),
             tracing(settings, clock, "api", exposed.numbers) as spans,
-            store(settings, clock, exposed.numbers) as engine,
+            store(settings, clock, exposed.numbers, "oncue api", stopping) as engine,
             timekeeping(engine, clock, exposed),
             membership(engine, clock, "api", exposed.numbers),
             serving_at(listener, engine, clock, settings, exposed, spans) as (at, complete),
@@ -158,7 +158,7 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
         async with (
             reaping(clock, settings),
             tracing(settings, clock, "scheduler", exposed.numbers) as spans,
-            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers, "oncue scheduler", stopping) as engine,
             membership(engine, clock, "scheduler", exposed.numbers),
             scheduling(engine, clock, settings, exposed, spans) as planning,
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
@@ -180,7 +180,7 @@ async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> in
     with take_metrics_address(settings) as metrics_listener:
         async with (
             reaping(clock, settings),
-            store(pooled(settings, SUPERVISOR_POOL), clock, exposed.numbers) as engine,
+            store(pooled(settings, SUPERVISOR_POOL), clock, exposed.numbers, "oncue supervisor", stopping) as engine,
             timekeeping(engine, clock, exposed),
             membership(engine, clock, "worker", exposed.numbers),
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
@@ -296,7 +296,7 @@ async def _work(start: Start, channel: Channel) -> int:
     async with tracing(settings, clock, "worker", numbers) as spans, lifespans(tasks):
         while True:
             try:  # the database may become available again: better to wait than to exit
-                async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:
+                async with store(pooled(settings, WORKER_POOL), clock, numbers, "oncue worker") as engine:
                     who = start.worker_id, tasks, channel, start.known_for_it
                     process = WorkerProcess(
                         engine, clock, settings, *who, numbers, spans, start.secrets, drain_at=start.drain_at

@@ -11,9 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from importlib import import_module
 
 from oncue import systemd
-from oncue.clock import SystemClock
+from oncue.clock import SystemClock, happens_within
+from oncue.domain.errors import StoreFull
 from oncue.domain.ids import RunId
-from oncue.domain.instants import show_duration
+from oncue.domain.instants import SECOND, Duration, show_duration
 from oncue.domain.run import NewRun, RunView
 from oncue.engines.bulk_values import Bulk
 from oncue.engines.counted import CountedEngine
@@ -56,6 +57,7 @@ from oncue.supervised import Supervised
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
+OPEN_AGAIN = Duration(2 * SECOND)  # after a try to start on a server without a free connection
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
 
@@ -82,9 +84,21 @@ class Stopping:
 
 
 @asynccontextmanager
-async def store(settings: Settings, clock: SystemClock, numbers: Numbers = SILENT) -> AsyncIterator[Engine]:
+async def store(
+    settings: Settings,
+    clock: SystemClock,
+    numbers: Numbers = SILENT,
+    name: str = "oncue",
+    stopping: Stopping | None = None,
+) -> AsyncIterator[Engine]:
     """Open an engine and set the clock to its time."""
-    async with opened(settings, clock, numbers) as engine:
+    async with opened(settings, clock, numbers, name, stopping) as engine:
+        if not engine.capabilities.hints:
+            log.info(
+                "Hints do not come through PgBouncer: this process polls instead. To get them, name the address of "
+                "PostgreSQL itself in the URL (listen=host:port)",
+                kind="hints_polled",
+            )
         await Timekeeper(engine, clock).run_once()
         yield engine
 
@@ -103,15 +117,34 @@ async def tracing(settings: Settings, clock: SystemClock, role: str, numbers: Nu
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: SystemClock, numbers: Numbers) -> AsyncIterator[Engine]:
+async def opened(
+    settings: Settings,
+    clock: SystemClock,
+    numbers: Numbers,
+    name: str = "oncue",
+    stopping: Stopping | None = None,
+) -> AsyncIterator[Engine]:
     """Open an engine with its own connections for this block."""
-    engine = await open_engine(settings)
+    engine = await _when_there_is_room(settings, clock, name, stopping)
     if numbers is not SILENT and settings.counting:
         engine = CountedEngine(engine, numbers, clock)
     try:
         yield engine
     finally:
         await engine.close()
+
+
+async def _when_there_is_room(settings: Settings, clock: SystemClock, name: str, stopping: Stopping | None) -> Engine:
+    """Open an engine. A role, which has `stopping`, waits while the server has no connection left; a command does not.
+
+    Each try has told so in the log.
+    """
+    while True:
+        try:
+            return await open_engine(settings, name=name)
+        except StoreFull:
+            if stopping is None or await happens_within(clock, stopping.asked, OPEN_AGAIN):
+                raise
 
 
 @asynccontextmanager

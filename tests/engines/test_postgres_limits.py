@@ -224,7 +224,7 @@ async def test_waiting_for_a_connection_counts(place: Place) -> None:
     async with place.holding(f"select pg_advisory_xact_lock({partitions.LOCK})"):
         maintenance = asyncio.create_task(store.maintenance.maintain(store.at(30 * DAY), KEEP))
         await eventually(place.waiting_for_a_lock)  # with the only connection
-        assert await refused(store.jobs.classes) < 5 * SHORT / SECOND
+        assert await refused(store.accounts.keys) < 5 * SHORT / SECOND
 
     await maintenance
-    await answered(store.jobs.classes, tries=1)
+    await answered(store.accounts.keys, tries=1)

@@ -21,7 +21,7 @@ from oncue.testing.postgres import PrivatePostgres
 
 pytestmark = [pytest.mark.kills, pytest.mark.alone, only_in_the_long_version]
 
-ROLES = {"api": 5, "scheduler": 4, "worker": 16}
+ROLES = {"api": 3, "scheduler": 2, "worker": 20}
 STARTED = '"kind": "started"'
 AT_A_TIME = 5  # are started together: each needs a core for a second
 BURST, BESIDE = 4_000, 1_000

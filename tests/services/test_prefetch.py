@@ -25,6 +25,7 @@ class Watched:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.jobs = self
+        self.capabilities = engine.capabilities
         self.read = 0
         self.fails = ""
 
@@ -158,3 +159,16 @@ async def test_classes_that_went_are_forgotten_within_minutes_a_page_at_a_time(s
         store.advance(DAY)
     assert await check() == [1, 0, 0, 0]
     assert prefetch.classes == ((await store.run(stays)).class_id,)
+
+
+async def test_where_hints_do_not_arrive_what_is_due_at_once_is_found_within_half_a_second(store: Store) -> None:
+    """As behind PgBouncer. Catches a worker that waits for the sweep of those who get hints."""
+    engine = Watched(store.engine)
+    engine.capabilities = replace(store.engine.capabilities, hints=False)
+    first = await store.one_shot()
+    prefetch = Prefetch(engine, store.clock, Stage().tasks, OFFER)  # type: ignore[arg-type] # as one
+    await prefetch.look()
+    new = await store.one_shot()
+    found = {run_id for _ in range(10) for run_id in await looked(store, prefetch, 50 * MILLISECOND)}
+
+    assert found == {first, new}

@@ -10,6 +10,7 @@ OncueError
 │   └── TooManyClasses the user's jobs use too many combinations of queue, labels and size   (422)
 ├── KeyReused          an idempotency key was already used with a different body             (422)
 ├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
+│   ├── StoreFull      the database has no free connection                                   (503)
 │   └── StoreForbidden the database user has too few rights; an operator has to change that    (503)
 ├── StoreRefused       the database cannot store this value; nothing was stored              (422)
 ├── StorageUnavailable object storage is unavailable; a write may or may not have happened   (503)
@@ -105,6 +106,10 @@ class KeyReused(OncueError):
 
 class StoreUnavailable(OncueError):
     """The database cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+
+
+class StoreFull(StoreUnavailable):
+    """The database has no free connection. Nothing was stored; it works again when another program has closed one."""
 
 
 class StoreForbidden(StoreUnavailable):

@@ -20,12 +20,13 @@ if TYPE_CHECKING:  # each engine is imported when it is used: neither needs the 
 SQLITE = "sqlite:///"
 
 
-async def open_engine(settings: Settings, clock: Clock | None = None) -> Engine:
+async def open_engine(settings: Settings, clock: Clock | None = None, name: str = "oncue") -> Engine:
     """Open the database that `settings.engine` names. Any number of processes may do so at once.
 
-    The engine waits by `clock`; for time it uses the database's own, or the one that callers pass.
+    The engine waits by `clock`; for time it uses the database's own, or the one that callers pass. `name` is what a
+    server shows for its connections.
     """
-    return await _engine(settings.engine).open(settings, clock or SystemClock())
+    return await _engine(settings.engine).open(settings, clock or SystemClock(), name)
 
 
 async def migrate(settings: Settings) -> tuple[int, int]:

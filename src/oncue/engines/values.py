@@ -26,6 +26,7 @@ class Capabilities(msgspec.Struct, frozen=True):
 
     atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
     outbox: bool = False  # applications can enqueue in transactions of their own
+    hints: bool = True  # they arrive; otherwise work is found by polling alone
     exact_counters: bool = True  # counters change in the same write as the rows that they count
 
 

@@ -1,8 +1,9 @@
 """Prefetch: read the runs of the next half second into memory, so that the worker can claim each at its due instant.
 
 A read reserves nothing. Three kinds of reads complement each other: a window that moves with time and reads every run
-once; a read where a hint points; and once a second a sweep over all runs that are due and still wait, which finds what
-the other two missed. When work is late there is a fourth: a few runs of every user in turn, however many one user has.
+once; a read where a hint points; and once a second, or more often where hints do not arrive, a sweep over all runs that
+are due and still wait, which finds what the other two missed. When work is late there is a fourth: a few runs of every
+user in turn, however many one user has.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from oncue.tasks import Tasks
 AHEAD = Duration(500 * MILLISECOND)
 POLL = Duration(250 * MILLISECOND)  # twice per window, so that a slow read leaves no gap
 SWEEP = Duration(SECOND)
+SWEEP_WITHOUT_HINTS = Duration(300 * MILLISECOND)  # a run that is due when it is created starts within half a second
 SPACING = Duration(10 * MILLISECOND)  # between reads, however many hints come
 LIMIT = 10_000  # runs of each class in one read
 LATE = Duration(SECOND)  # from this lateness on users take turns
@@ -56,6 +58,7 @@ class Prefetch:
         self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic clock; in that order
         self._order = itertools.count()
         self._rounds = FairShare(engine, clock)
+        self._sweep_every = SWEEP if engine.capabilities.hints else SWEEP_WITHOUT_HINTS
         self._took = True
         self._crowded_at = LONG_AGO
         self.peers = Peers()
@@ -101,7 +104,7 @@ class Prefetch:
             if now >= self._sweep_at:
                 await self._refresh()
                 await self._sweep(now)
-                self._sweep_at = Instant(now + SWEEP)
+                self._sweep_at = Instant(now + self._sweep_every)
             if asked < now + AHEAD:
                 await self._refresh(queues=asked == LONG_AGO)
                 await self._read("hint", self._hungry(), asked, Instant(now + AHEAD))

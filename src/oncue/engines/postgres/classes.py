@@ -24,7 +24,7 @@ _LOCK = 0x6F6E637565_636C73  # any number that no other advisory lock uses
 
 
 async def read_classes(store: Store, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
-    return {row["class_id"]: class_key(row) for row in await store.fetch(_SQL["classes"], after, limit)}
+    return {row["class_id"]: class_key(row) for row in await store.fetch(_SQL["classes"], after, limit, hot=True)}
 
 
 async def classes_for(

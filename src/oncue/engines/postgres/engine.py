@@ -73,9 +73,9 @@ _SQL = statements("oncue.engines.postgres")
 class PostgresEngine:
     name = "postgres"
     schema = migrations("oncue.engines.postgres")[-1][0]
-    capabilities = Capabilities(outbox=True)
 
     def __init__(self, store: Store, settings: Settings) -> None:
+        self.capabilities = Capabilities(outbox=True, hints=store.address.hints_arrive)
         self._store = store
         self._signals = PostgresSignals(store)
         self._pieces = Partitions(store, settings.partition_span)
@@ -105,8 +105,8 @@ class PostgresEngine:
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 
     @classmethod
-    async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresEngine:
-        store = await Store.connect(settings, clock)
+    async def open(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> PostgresEngine:
+        store = await Store.connect(settings, clock, name)
         try:
             log_migration(*await migrate(store, settings.history_timeout))
             await check_rights(store)

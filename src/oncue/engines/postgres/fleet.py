@@ -91,7 +91,7 @@ class PostgresFleet:
         await self._store.fetch(_SQL["resume_queue"], queue, now)
 
     async def paused_queues(self) -> dict[str, Instant]:
-        return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}
+        return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues", hot=True)}
 
     async def paused_by(self) -> dict[str, UserNumber]:
         return {row["queue"]: row["uid"] for row in await self._store.fetch(_SQL["paused_by"])}

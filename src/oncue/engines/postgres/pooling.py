@@ -10,17 +10,18 @@ from functools import partial
 import asyncpg
 
 from oncue.clock import Clock, Timer
-from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.engines.postgres.connecting import Apart
 from oncue.engines.postgres.reasons import reason
 from oncue.log import log
 
+PATIENCE = Duration(5 * MILLISECOND)  # for one of ours to come free: less than opening another takes
 FULL_FOR = Duration(5 * SECOND)  # between two tries to open one more, when the server has none left
 
 
 class Pool:
-    """Connections for one purpose: opened on demand, reused last in, first out. Up to `most`; those idle for `lifetime`
-    are closed, all but `kept`.
+    """Connections for one purpose: opened when none comes free at once, reused last in, first out. Up to `most`; those
+    idle for `lifetime` are closed, all but `kept`.
 
     A server that has no connection left is no outage for whoever has one: its calls wait for each other's. Whoever is
     refused one more gives one back, so that processes that have none, because they start, find one. The driver's own
@@ -52,13 +53,14 @@ class Pool:
 
     async def acquire(self) -> Apart:
         """Get a connection. TooManyConnectionsError: the server has none left, and we have none here to wait for."""
-        while not self._closed:
+        connection = None if self._closed else self._take_idle() or await self._soon_free()
+        while connection is None:
+            if self._closed:
+                raise asyncpg.InterfaceError("the pool is closed")
             connection = self._take_idle()
             if connection is None:
                 connection = await (self._another() if self._may_open() else self._released(self._next_try()))
-            if connection is not None:
-                return connection
-        raise asyncpg.InterfaceError("the pool is closed")
+        return connection
 
     async def release(self, connection: Apart) -> None:
         gives_back = self._gives_one_back and len(self._open) > 1
@@ -97,6 +99,12 @@ class Pool:
                 return connection
             self._open.discard(connection)
         return None
+
+    async def _soon_free(self) -> Apart | None:
+        """Wait a moment for one that is in use: two calls that meet by chance need no second connection."""
+        if not self._open or not self._may_open():
+            return None
+        return await self._released(Instant(self._clock.monotonic() + PATIENCE))
 
     def _may_open(self) -> bool:
         try_at = self._next_try()

@@ -36,4 +36,6 @@ def reason(away: BaseException) -> str:
     """Return what an operator can act on, with the server's own message, up to one line."""
     if isinstance(away, ConnectionError) and "rejected SSL" in str(away):
         return "the server offers no TLS, which `sslmode` demands"
+    if isinstance(away, asyncpg.ProtocolViolationError) and "startup parameter" in str(away):
+        return "PgBouncer is there, which takes no options at login: add ?prepared_statements=off to the URL"
     return worded(away, _WORDS, "the connection was lost", "PostgreSQL says")

@@ -89,7 +89,7 @@ class PostgresSignals:
         while not enough.is_set():
             awake = asyncio.Event()  # the connection has ended
             with suppress(StoreUnavailable, asyncpg.PostgresError, *CONNECTION_ERRORS):
-                connection = await self._store.connect_outside_pools("oncue signals")
+                connection = await self._store.connect_listener()
                 try:
                     connection.add_termination_listener(lambda _, awake=awake: awake.set())
                     await connection.add_listener(self._store.place.channel, lambda *said: _understand(said[-1], heard))

@@ -7,18 +7,28 @@ ping: large batches that take all other connections do not mean that the server 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from oncue.clock import Clock, SystemClock
-from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreRefused, StoreUnavailable
+from oncue.domain.errors import OncueError, StoreForbidden, StoreFull, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
-from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, Place, limits, options
+from oncue.engines.postgres.connecting import (
+    PINNED,
+    PLANNING,
+    Address,
+    Apart,
+    Dialling,
+    Place,
+    limits,
+    options,
+    read_address,
+    unreadable_as_invalid,
+)
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.engines.sql import statements
@@ -57,7 +67,6 @@ _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Inv
 # The server answers, but refuses the data: a text with a NUL, a number out of range, a key that is too long.
 _REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, UnicodeEncodeError, OverflowError)
 
-_SCHEMA = re.compile("[a-z_][a-z0-9_]{0,62}")
 _SQL = statements("oncue.engines.postgres")
 
 # The driver's message for a connection that the server closed while it was idle: nothing was sent; use another.
@@ -71,39 +80,40 @@ class Store:
 
     def __init__(
         self,
-        url: str,
+        address: Address,
         dialling: Dialling,
         place: Place,
         pools: tuple[Pool, Pool, Pool],
         timeout: Duration,
         clock: Clock,
-        *,
-        bounced: bool,
+        name: str,
     ) -> None:
         self.clock = clock
-        self._url = url
+        self.address = address
         self._dialling = dialling
         self.place = place
-        self._bounced = bounced
+        self._name = name
+        self._bounced = address.bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
 
     @classmethod
-    async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
-        url, bounced, schema = _split(settings.engine)
-        limit = settings.store_timeout
-        dialling, place, clock = Dialling(), Place(schema), clock or SystemClock()
+    async def connect(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> Store:
+        """Open a store whose connections have this name at the server. StoreFull: there is none left for it."""
+        address, limit = read_address(settings.engine), settings.store_timeout
+        url, bounced = address.url, address.bounced
+        dialling, place, clock = Dialling(), Place(address.schema), clock or SystemClock()
 
         def connect(**session: str) -> Callable[[], Awaitable[Apart]]:
             given = {**PLANNING, **limits(limit), **session}
-            return lambda: dialling.connect(url, **options(limit, bounced, "oncue", given | place.session))
+            return lambda: dialling.connect(url, **options(limit, bounced, name, given | place.session))
 
         pool = Pool(connect(), clock, settings.pool_size or POOL_SIZE, IDLE_LIFETIME)
         hot = Pool(connect(plan_cache_mode="force_generic_plan"), clock, HOT_CONNECTIONS, IDLE_LIFETIME, kept=1)
         asking = Pool(connect(), clock, PING_CONNECTIONS, IDLE_LIFETIME)
-        store = cls(url, dialling, place, (pool, hot, asking), limit, clock, bounced=bounced)
+        store = cls(address, dialling, place, (pool, hot, asking), limit, clock, name)
         try:
-            with _unavailable_at_start(url), _unreadable_as_invalid():
+            with _unavailable_at_start(url), unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     await store._check_database()
         except BaseException:
@@ -160,7 +170,8 @@ class Store:
 
     async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Read from one snapshot, in any number of statements."""
-        return await self._repeated(lambda: self._transaction(work, self._pool, isolation="repeatable_read"))
+        begin = "begin isolation level repeatable read read only"
+        return await self._repeated(lambda: self._transaction(work, self._pool, begin=begin))
 
     async def fetch(self, statement: str, *args: Any, hot: bool = False) -> list[asyncpg.Record]:
         """Run one statement in an implicit transaction, without begin and commit."""
@@ -183,19 +194,23 @@ class Store:
         """Run a statement that cannot be part of a transaction."""
         with as_unavailable(), _denied_as_forbidden():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
-                connection = await self.connect_outside_pools("oncue", timeout)
+                connection = await self._connect_outside_pools(self.address.url, self._name, timeout)
                 try:
                     await connection.execute(statement)
                     await connection.close()
                 finally:
                     connection.terminate()
 
-    async def connect_outside_pools(self, name: str, timeout: Duration | None = None) -> Apart:
-        """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
+    async def connect_listener(self) -> Apart:
+        """Return a connection for hints, past PgBouncer if the URL says how; the caller closes it."""
+        return await self._connect_outside_pools(self.address.listen_url or self.address.url, f"{self._name} signals")
+
+    async def _connect_outside_pools(self, url: str, name: str, timeout: Duration | None = None) -> Apart:
         limit = timeout or self._timeout
-        given = options(limit, self._bounced, name, limits(limit) | self.place.session)
+        bounced = self._bounced and url == self.address.url
+        given = options(limit, bounced, name, limits(limit) | self.place.session)
         with as_unavailable(asyncpg.PostgresError):
-            return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
+            return await self._dialling.connect(url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
@@ -216,27 +231,27 @@ class Store:
         pool: Pool,
         *,
         timeout: Duration | None = None,
-        isolation: Literal["repeatable_read", "read_committed"] = "read_committed",
+        begin: str = "begin isolation level read committed",
     ) -> T:
-        local = limits(timeout) if timeout else {}
-        if self._bounced:
-            local = {**PINNED, **PLANNING, **limits(timeout or self._timeout)}
         async with self._borrowed(pool) as connection:
-            transaction = connection.transaction(isolation=isolation, readonly=isolation == "repeatable_read")
-            await transaction.start()
             try:
-                if local:
-                    found = [f"set local {name} = '{value}'" for name, value in local.items()]
-                    path = [f"set local search_path = {self.place.quoted}"] if self._bounced else []
-                    await connection.execute("; ".join([*found, *path]))
+                await connection.execute("; ".join([begin, *self._within(timeout)]))
                 answer = await work(connection)
             except _DOUBTFUL:
                 raise
             except BaseException:
-                await transaction.rollback()
+                await connection.execute("rollback")
                 raise
-            await transaction.commit()
+            await connection.execute("commit")
             return answer
+
+    def _within(self, timeout: Duration | None) -> list[str]:
+        """Return what sets the options of one transaction. They are sent with its begin, in one round trip."""
+        local = limits(timeout) if timeout else {}
+        if self._bounced:
+            local = {**PINNED, **PLANNING, **limits(timeout or self._timeout)}
+        path = [f"set local search_path = {self.place.quoted}"] if self._bounced else []
+        return [f"set local {name} = '{value}'" for name, value in local.items()] + path
 
     @asynccontextmanager
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
@@ -268,7 +283,8 @@ def as_unavailable(*also: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as away:
-        raise StoreUnavailable(f"PostgreSQL is unavailable ({reason(away)}); retry the call") from away
+        kind = StoreFull if isinstance(away, asyncpg.TooManyConnectionsError) else StoreUnavailable
+        raise kind(f"PostgreSQL is unavailable ({reason(away)}); retry the call") from away
 
 
 @contextmanager
@@ -295,37 +311,12 @@ def _unavailable_at_start(url: str) -> Iterator[None]:
         yield
     except (*CONNECTION_ERRORS, asyncpg.PostgresError) as away:
         where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
+        if isinstance(away, asyncpg.TooManyConnectionsError):
+            raise StoreFull(
+                f"PostgreSQL at {where} has no free connection: raise max_connections or the limit of this role, or "
+                "stop other programs that use it"
+            ) from away
         raise StoreUnavailable(
             f"cannot open the database: PostgreSQL at {where} is unavailable ({reason(away)}); "
             "start the server or correct the setting `engine`"
         ) from away
-
-
-@contextmanager
-def _unreadable_as_invalid() -> Iterator[None]:
-    """Report an invalid URL. Quotes only those parts of it that cannot be part of the password."""
-    try:
-        yield
-    except ValueError as wrong:
-        known = f" ({wrong})" if isinstance(wrong, asyncpg.ClientConfigurationError) else ""
-        raise Invalid.of(
-            "engine",
-            "bad_engine",
-            f"this URL cannot be read{known}: write postgresql://user:password@host:port/database, and special "
-            "characters of the password as %XX",
-        ) from None
-
-
-def _split(url: str) -> tuple[str, bool, str | None]:
-    """Split our own parameters from the URL; the rest is for the driver."""
-    with _unreadable_as_invalid():
-        parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query))
-    choice = options.pop("prepared_statements", "on")
-    if choice not in ("on", "off"):
-        raise Invalid.of("engine", "bad_engine", f"prepared_statements must be on or off, not {choice[:20]!r}")
-    schema = options.pop("schema", None)
-    if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
-        message = "schema must be lower-case letters, digits and _, like schema=oncue"
-        raise Invalid.of("engine", "bad_engine", f"{message}, not {schema[:20]!r}")
-    return urlunsplit(parts._replace(query=urlencode(options))), choice == "off", schema

@@ -105,7 +105,7 @@ class SqliteEngine:
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
     @classmethod
-    async def open(cls, settings: Settings, clock: Clock | None = None) -> SqliteEngine:
+    async def open(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> SqliteEngine:
         store = await Store.open(settings)
         try:
             log_migration(*await migrate(store, settings.history_timeout))
