@@ -131,6 +131,7 @@ class TestEnqueue:
             (hello, ("you", 2), {}, TypeError, "task 'hello': too many positional arguments"),
             (charge, ("7",), {}, Invalid, "does not fit the signature of task 'billing.charge'.*order"),
             (hello, (object(),), {}, Invalid, "cannot be written as JSON"),
+            (hello, (float("inf"),), {}, Invalid, "a number in it is not finite"),
         ],
     )
     def test_what_does_not_fit_is_refused_before_any_request(
