@@ -279,3 +279,9 @@ class TestMany:
         assert await tasks.enqueue_many([]) == ()
         with pytest.raises(Invalid, match=r"10001 calls; at most 10,000"):
             await tasks.enqueue_many(hello.bind() for _ in range(10_001))
+
+    async def test_what_is_no_call_or_no_instant_is_named(self) -> None:
+        with pytest.raises(TypeError, match=r"calls like hello.bind\(name='you'\), not <.*'hello'>"):
+            await tasks.enqueue_many([hello])  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="an instant is a datetime or a text"):
+            await hello.enqueue_at(5)  # type: ignore[arg-type]
