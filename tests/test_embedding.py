@@ -33,6 +33,7 @@ def left_in(folder: Path) -> list[Path]:
 
 tasks = oncue.Tasks(lifespan=resources)
 stuck, go_on = Event(), Event()
+LARGE = "x" * 300_000  # goes to object storage
 
 
 @tasks.task
@@ -66,6 +67,7 @@ async def test_handles_work_without_a_server_until_the_block_ends(folder: Path) 
     async with oncue.embedded(tasks) as client:
         assert await hello.run(name="you") == "shared you"
         assert await double.run(number=4) == 8
+        assert len(await hello.run(name=LARGE)) > len(LARGE)
         assert hello.sync.run(name="sync") == "shared sync", "although it blocks the loop of the caller"
         assert await asyncio.to_thread(asyncio.run, hello.run(name="loop")) == "shared loop", "an event loop of its own"
         child = await client.runs.wait(await parent.run(), timeout=60)

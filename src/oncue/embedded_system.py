@@ -73,7 +73,6 @@ class _System:
         self._settings = Settings(
             engine=f"sqlite:///{folder}/oncue.db",
             data_dir=folder,
-            storage="memory:///",
             port=0,
             rate_limit=0,
             lease=LEASE,

@@ -75,6 +75,14 @@ def test_a_task_with_a_process_of_its_own_runs_in_the_test(app: OncueApp) -> Non
     assert [run.result for run in app.sync.drain()] == [threading.get_ident()]
 
 
+def test_large_values_go_to_storage_and_back(app: OncueApp) -> None:
+    hello.sync.enqueue(name=(large := "x" * 300_000))
+
+    [run] = app.sync.drain()
+
+    assert app.client.runs.result(run) == f"Hello, {large}!"
+
+
 async def test_nothing_runs_until_it_is_drained(app: OncueApp) -> None:
     run = await hello.enqueue(name="you")
     assert seen == []

@@ -63,9 +63,7 @@ class System:
         self._tasks = tasks
         self._folder = Path(tempfile.mkdtemp(prefix="oncue-test-", dir=MEMORY if MEMORY.is_dir() else None))
         url = f"sqlite:///{self._folder / 'oncue.db'}"
-        self._settings = Settings(
-            engine=url, data_dir=str(self._folder), storage="memory:///", rate_limit=0, processes=SLOTS
-        )
+        self._settings = Settings(engine=url, data_dir=str(self._folder), rate_limit=0, processes=SLOTS)
         self.key = ""
 
     async def open(self) -> None:
