@@ -33,6 +33,7 @@ def left_in(folder: Path) -> list[Path]:
 
 tasks = oncue.Tasks(lifespan=resources)
 stuck, go_on = Event(), Event()
+LARGE = "x" * 300_000  # goes to object storage
 
 
 @tasks.task
@@ -66,7 +67,9 @@ async def test_handles_work_without_a_server_until_the_block_ends(folder: Path) 
     async with oncue.embedded(tasks) as client:
         assert await hello.run(name="you") == "shared you"
         assert await double.run(number=4) == 8
+        assert len(await hello.run(name=LARGE)) > len(LARGE)
         assert hello.sync.run(name="sync") == "shared sync", "although it blocks the loop of the caller"
+        assert await asyncio.to_thread(asyncio.run, hello.run(name="loop")) == "shared loop", "an event loop of its own"
         child = await client.runs.wait(await parent.run(), timeout=60)
         assert child.result == "shared child"
         with pytest.raises(RunFailed, match="no money"):
@@ -98,4 +101,30 @@ async def test_what_keeps_it_from_starting_is_raised_and_nothing_is_left(folder:
         async with oncue.embedded(other):
             pass
 
+    assert left_in(folder) == []
+
+
+async def test_it_can_be_cancelled_while_it_starts(folder: Path) -> None:
+    entered, cancelled = Event(), Event()
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[None]:
+        entered.set()
+        await asyncio.to_thread(cancelled.wait, 60)
+        yield
+
+    other = oncue.Tasks(lifespan=slow)
+    other.task("x")(double.function)
+
+    async def opened() -> None:
+        async with oncue.embedded(other):
+            pytest.fail("it has not started")
+
+    opening = asyncio.create_task(opened())
+    assert await asyncio.to_thread(entered.wait, 60)
+    opening.cancel()
+    asyncio.get_running_loop().call_later(0.1, cancelled.set)  # when it is being stopped
+
+    with pytest.raises(asyncio.CancelledError):
+        await opening
     assert left_in(folder) == []

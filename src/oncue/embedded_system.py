@@ -37,6 +37,7 @@ from oncue.services.worker_loops import WorkerLoops
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tasks.clients import Clients
 from oncue.tasks.lifespan import lifespans
 
 WHO = "embedded"
@@ -48,12 +49,14 @@ async def running(tasks: Iterable[Iterable[Task[..., Any]]]) -> AsyncIterator[As
     """See `oncue.embedded`."""
     folder = tempfile.mkdtemp(prefix="oncue-embedded-")
     system = _System(folder, tasks)
+    system.start()
     try:
-        url, key = await asyncio.to_thread(system.start)
-        async with AsyncClient(url, key) as client:
+        url, key = await asyncio.to_thread(system.started)
+        clients = Clients(None, url=url, key=key)
+        async with clients.connected() as client:
             with Client(url, key) as also, ExitStack() as using:
                 for one in {id(task.clients): task.clients for task in system.tasks}.values():
-                    using.enter_context(one.during(also, client))
+                    using.enter_context(one.during(also, clients))
                 yield client
     finally:
         await asyncio.to_thread(system.stop)
@@ -70,7 +73,6 @@ class _System:
         self._settings = Settings(
             engine=f"sqlite:///{folder}/oncue.db",
             data_dir=folder,
-            storage="memory:///",
             port=0,
             rate_limit=0,
             lease=LEASE,
@@ -80,13 +82,16 @@ class _System:
         self._started: Future[tuple[str, str]] = Future()
         self._thread = Thread(target=self._run, name="oncue embedded", daemon=True)
 
-    def start(self) -> tuple[str, str]:
-        """Start it, and return its address and a key. What keeps it from starting is raised here."""
+    def start(self) -> None:
         self._thread.start()
+
+    def started(self) -> tuple[str, str]:
+        """Wait until it has started; return its address and a key. What keeps it from starting is raised here."""
         return self._started.result()
 
     def stop(self) -> None:
-        if self._started.done() and self._started.exception() is None:
+        """Stop it, also while it starts: whoever waits for that may be cancelled."""
+        if self._started.exception() is None:
             self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 

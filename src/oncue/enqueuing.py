@@ -23,6 +23,7 @@ import msgspec
 
 from oncue.clock import SystemClock
 from oncue.domain.ids import uuid7
+from oncue.domain.plain_json import is_not_finite
 
 P = ParamSpec("P")
 
@@ -31,7 +32,7 @@ SCHEMA = "oncue"  # where the database of the application has oncue's tables
 TABLE = "oncue_outbox"  # in databases of applications that oncue's tables are not in
 DDL = f"""\
 create table {TABLE} (
-  id text primary key,                -- the Idempotency-Key of the request, unless the row has its own
+  id text not null primary key,       -- the Idempotency-Key of the request, unless the row has its own
   task text not null,
   payload text not null,              -- JSON
   options text not null,              -- JSON: the other fields of the job
@@ -213,7 +214,13 @@ def _named(
     idempotency_key: str | None = None,
     require_task: bool = True,
 ) -> Values:
-    return task, _json(payload or {}), _json(options or {}), idempotency_key, require_task
+    return (
+        task,
+        _json({} if payload is None else payload),
+        _json({} if options is None else options),
+        idempotency_key,
+        require_task,
+    )
 
 
 def _handled(task: Handle[...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Values:
@@ -224,7 +231,12 @@ def _handled(task: Handle[...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(value).decode()
+    stored = msgspec.json.encode(value)
+    if not isinstance(value, Mapping):
+        raise TypeError(f"payload and options must be dictionaries, not {type(value).__name__}")
+    if b"null" in stored and is_not_finite(value):
+        raise ValueError("a number is NaN or infinite, which JSON does not have; send None or a text instead")
+    return stored.decode()
 
 
 async def _awaited(found: Awaitable[Any]) -> UUID:

@@ -1,7 +1,7 @@
 """What `oncue import` prints is read by the reader of `oncue apply`, and means what cron and Celery meant."""
 
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from oncue.domain.definition import define
 from oncue.domain.instants import parse_instant
 
 NOW = parse_instant("2026-11-18T00:00:00Z")
+NOON = datetime(2027, 1, 1, 12)
 
 CRONTAB = r"""
 # a comment
@@ -96,6 +97,32 @@ def test_as_json_the_jobs_are_the_same_and_notes_go_to_standard_error(tmp_path: 
     assert "@reboot /bin/start: not translated" in result.stderr
 
 
+def test_a_mailbox_of_the_machine_and_an_empty_zone_lose_no_job(tmp_path: Path) -> None:
+    text = "MAILTO=root\nCRON_TZ=Asia/Tokyo\n0 1 * * * a\nCRON_TZ=\nMAILTO=root, ops@example.org\n0 2 * * * b\n"
+    printed = command("import", "crontab", "-", "--timezone", "Europe/Berlin", stdin=text).stdout
+    first, second = imported(printed, tmp_path).values()
+
+    assert "notify" not in first
+    assert [one["email"] for one in second["notify"]] == [["ops@example.org"]]
+    assert [one["schedule"]["timezone"] for one in (first, second)] == ["Asia/Tokyo", "Europe/Berlin"]
+    assert printed.count("not translated: MAILTO=root is no e-mail address") == 2
+
+
+def test_a_command_that_is_not_utf8_is_not_changed_silently(tmp_path: Path) -> None:
+    (tmp_path / "tab").write_bytes(b"\xef\xbb\xbf0 1 * * * a\n0 2 * * * echo \xe9\n")
+    printed = command("import", "crontab", str(tmp_path / "tab")).stdout
+
+    assert list(imported(printed, tmp_path)) == ["a"]
+    assert "not translated: the line is not UTF-8" in printed
+
+
+def test_an_unknown_zone_of_the_machine_is_refused() -> None:
+    result = command("import", "crontab", "-", "--timezone", "Europe/Berln", stdin=CRONTAB)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert 'did you mean "Europe/Berlin"?' in result.stderr
+
+
 def test_a_file_that_cannot_be_read_is_named() -> None:
     result = command("import", "crontab", "no-such-crontab")
 
@@ -110,7 +137,7 @@ def test_a_crontab_without_entries_is_an_empty_set(tmp_path: Path) -> None:
 
 
 class crontab:  # noqa: N801  # its name decides
-    def __init__(self, minute: str = "*", hour: str = "*", day_of_week: str = "*", day_of_month: str = "*") -> None:
+    def __init__(self, minute: Any = "*", hour: Any = "*", day_of_week: str = "*", day_of_month: str = "*") -> None:
         self._orig_minute, self._orig_hour, self._orig_month_of_year = minute, hour, "*"
         self._orig_day_of_week, self._orig_day_of_month = day_of_week, day_of_month
 
@@ -190,6 +217,45 @@ def test_a_beat_schedule_becomes_jobs(app: Any, tmp_path: Path) -> None:
         "the names of the arguments [1] are unknown",
     ):
         assert reason in result.stdout
+
+
+def test_odd_entries_are_comments_and_stop_no_other(app: Any, tmp_path: Path) -> None:
+    app.conf.beat_schedule = {
+        "no dictionary": 5,
+        "no json": {"task": "shop.add", "schedule": 30, "args": (object(),)},
+        "no number": {"task": "shop.add", "schedule": 30, "args": (float("nan"),)},
+        "lists": {"task": "shop.add", "schedule": app.crontab(minute={0, 30}, hour=[1, 2]), "args": (NOON,)},
+        "until": {"task": "shop.mail", "schedule": 30, "options": {"expires": NOON}},
+        "within": {"task": "shop.mail", "schedule": 30, "options": {"expires": timedelta(minutes=1)}},
+    }
+    printed = command("import", "celery", "shop_of_celery:app").stdout
+    lists, until, within = imported(printed, tmp_path).values()
+
+    assert (lists["schedule"]["cron"], lists["payload"]) == ("0,30 1,2 * * *", {"x": "2027-01-01T12:00:00"})
+    assert ("start_within" in until, within["start_within"]) == (False, "60s")
+    for reason in ("an entry must be a dictionary", "are not JSON: Encoding", "is not finite", "expires=datetime"):
+        assert reason in printed
+
+
+def test_a_configuration_that_is_none_is_refused(app: Any) -> None:
+    app.conf.beat_schedule = [1]
+    result = command("import", "celery", "shop_of_celery:app")
+
+    assert (result.exit_code, "beat_schedule must be a dictionary" in result.stderr) == (1, True)
+
+
+def test_a_configuration_that_celery_cannot_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Conf:
+        @property
+        def timezone(self) -> str:
+            raise ImportError("no module shop.config")
+
+    module = ModuleType("shop_of_celery")
+    module.app = SimpleNamespace(conf=Conf())  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "shop_of_celery", module)
+    result = command("import", "celery", "shop_of_celery")
+
+    assert (result.exit_code, "ImportError: no module shop.config" in result.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,15 @@ def test_without_a_server_nothing_is_lost(shop: sqlite3.Connection) -> None:
 
     assert away.exit_code == 3
     assert shop.execute("select count(*) from oncue_outbox").fetchone() == (1,)
+
+
+def test_rows_of_any_types_are_listed(shop: sqlite3.Connection) -> None:
+    with shop:
+        for task, at in ((b"\xff", 2**63 - 1), ("ship", "yesterday")):
+            oncue.enqueue(shop, "ship")
+            shop.execute("update oncue_outbox set id = ?, task = ?, at = ? where task = 'ship'", (b"\1", task, at))
+            shop.execute("update oncue_outbox set id = task")
+
+    for options in ((), ("--json",)):
+        listed = relay("--from", "sqlite:///app.db", "--list", *options)
+        assert (listed.exit_code, "yesterday" in listed.stdout, str(2**63 - 1) in listed.stdout) == (0, True, True)

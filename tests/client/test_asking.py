@@ -16,6 +16,7 @@ from tests.client.conftest import Connect
 
 from oncue.client import Forbidden, NotFound, ServerUnreachable, TooManyRequests, Unavailable
 
+NAN = {"amounts": [None, float("nan")]}
 JOB = {"job_id": J1, "task": "hello", "status": "active"}
 RUN = {"run_id": R1, "job_id": J1, "status": "succeeded"}
 DROPPED = httpx2.ReadError("connection reset")
@@ -83,6 +84,19 @@ def test_whatever_makes_something_carries_one_key_for_all_its_tries(
     assert keys[0] == keys[1] == keys[2] != keys[3]
     assert keys[4] == "my own"
     assert "idempotency_key" not in str(wire.bodies[4])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [*(({"idempotency_key": key}, "1 to 255 printable") for key in ("", "ä", "a\nb", 7)), ({"payload": NAN}, "NaN")],
+)
+def test_what_cannot_be_sent_as_it_is_raises_and_is_not_sent(connect: Connect, given: Any, said: str) -> None:
+    either = connect(wire := Wire())
+
+    with pytest.raises(ValueError, match=said):
+        either(either.client.jobs.create(task="hello", **given))
+
+    assert wire.requests == []
 
 
 @pytest.mark.parametrize(("name", "args", "fields", "answer"), STARTING, ids=lambda v: v if type(v) is str else "")

@@ -240,7 +240,12 @@ async def test_a_relay_that_is_killed_anywhere_or_not_answered_loses_and_doubles
         ("at", "now", "at must be microseconds since 1970"),
         ("idempotency_key", "ä", "it cannot be sent"),
         ("payload", 7, "payload and options must be JSON objects"),
+        ("payload", '{"user": ' + "[" * 5_000 + "]" * 5_000 + "}", "payload and options must be JSON objects"),
         ("task", "a\0b", "task: has the invisible character"),
+        ("task", b"\xff", "task must be the name of a task"),
+        ("at", 2**63 - 1, "at must be microseconds since 1970"),
+        ("idempotency_key", "a\r\nX-Other: 1", "it cannot be sent: idempotency_key"),
+        ("idempotency_key", b"\0", "it cannot be sent: idempotency_key"),
     ],
 )
 async def test_a_row_that_no_request_can_be_made_of_stops_no_other(
@@ -256,3 +261,25 @@ async def test_a_row_that_no_request_can_be_made_of_stops_no_other(
     assert (passed.created, [row.id for row, _ in passed.refused]) == (1, [str(bad)])
     assert passed.refused[0][1].startswith(why)
     assert [row[0] for row in rows(file)] == [str(bad)], good
+
+
+async def test_a_row_without_an_id_is_not_sent_again_and_again(file: Path, app: OncueApp) -> None:
+    """Tables of an older `oncue outbox ddl` take such rows: in SQLite a primary key may be NULL."""
+    connection = shop(file)
+    connection.executescript(f"drop table oncue_outbox; {DDL.replace('text not null primary', 'text primary')}")
+    oncue.enqueue(connection, welcome, user=1)
+    connection.execute("update oncue_outbox set id = null")
+    connection.commit()
+
+    assert (await relayed(file, app), await created(app)) == (Passed(), [])
+
+    connection.executescript(f"drop table oncue_outbox; {DDL}")
+    oncue.enqueue(connection, welcome, user=1)
+    with pytest.raises(sqlite3.IntegrityError):
+        connection.execute("update oncue_outbox set id = null")
+
+
+@pytest.mark.parametrize("given", [{"payload": {"a": [float("nan")]}}, {"payload": [1]}, {"options": 7}])
+async def test_what_json_would_change_or_refuse_is_refused_by_enqueue(file: Path, given: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"is NaN or infinite|must be dictionaries"):
+        oncue.enqueue(shop(file), "welcome", **given)

@@ -133,3 +133,26 @@ async def test_within_connected_it_is_one(environment: list[Any]) -> None:
         assert await tasks.clients.for_async(None) is found
     assert environment == [found]
     assert found.closed  # type: ignore[attr-defined]
+
+
+async def test_connected_is_for_its_own_event_loop(environment: list[Any]) -> None:
+    tasks, _ = declared()
+
+    def elsewhere() -> AsyncClient:
+        return asyncio.run(tasks.clients.for_async(None))
+
+    async with tasks.connected() as found:
+        assert await asyncio.to_thread(elsewhere) is not found
+
+
+async def test_two_applications_may_connect_the_same_tasks(environment: list[Any]) -> None:
+    tasks, _ = declared()
+    first, second = tasks.connected(), tasks.connected()
+    await first.__aenter__()
+    found = await second.__aenter__()
+
+    await first.__aexit__(None, None, None)
+    assert await tasks.clients.for_async(None) is found
+    await second.__aexit__(None, None, None)
+
+    assert await tasks.clients.for_async(None) is environment[2]

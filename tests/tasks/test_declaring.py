@@ -181,6 +181,8 @@ class TestDefaults:
             ({"no_retry_on": ValueError}, "no_retry_on must be a tuple of exception classes"),
             ({"no_retry_on": ("ValueError",)}, "no_retry_on must be a tuple of exception classes"),
             ({"roles": "admin"}, "roles must be a list, like ['admin']"),
+            ({"roles": 1}, "roles must be a list, like ['admin']"),
+            ({"roles": ["operator"]}, "roles 'operator' is no role; there are admin, member, viewer"),
         ],
     )
     def test_what_is_wrong_is_said(self, options: dict[str, Any], words: str) -> None:
@@ -197,6 +199,24 @@ class TestErrors:
 
         monkeypatch.chdir(Path(__file__).parent.parent / "domain")
         assert refusal(nothing, timeout="soon").startswith(f"{__file__}:{line}: task 'nothing': timeout")
+
+    def test_a_generator_is_refused_since_nothing_would_run(self) -> None:
+        def rows() -> Any:
+            yield 1
+
+        async def async_rows() -> Any:
+            yield 1
+
+        assert "task 'rows': is a generator" in refusal(rows)
+        assert "task 'async_rows': is a generator" in refusal(async_rows)
+
+    def test_a_type_and_a_default_that_are_not_json_are_named_with_their_parameter(self) -> None:
+        def of_type(first: int, given: type) -> None: ...
+
+        def half(given: str = "\ud800") -> None: ...
+
+        assert "parameter 'given': type is no type of JSON" in refusal(of_type)
+        assert "parameter 'given': its default is not JSON" in refusal(half)
 
     def test_two_of_one_name_show_both_lines(self) -> None:
         tasks = Tasks()

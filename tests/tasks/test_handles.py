@@ -131,6 +131,7 @@ class TestEnqueue:
             (hello, ("you", 2), {}, TypeError, "task 'hello': too many positional arguments"),
             (charge, ("7",), {}, Invalid, "does not fit the signature of task 'billing.charge'.*order"),
             (hello, (object(),), {}, Invalid, "cannot be written as JSON"),
+            (hello, (float("inf"),), {}, Invalid, "a number in it is not finite"),
         ],
     )
     def test_what_does_not_fit_is_refused_before_any_request(
@@ -278,3 +279,9 @@ class TestMany:
         assert await tasks.enqueue_many([]) == ()
         with pytest.raises(Invalid, match=r"10001 calls; at most 10,000"):
             await tasks.enqueue_many(hello.bind() for _ in range(10_001))
+
+    async def test_what_is_no_call_or_no_instant_is_named(self) -> None:
+        with pytest.raises(TypeError, match=r"calls like hello.bind\(name='you'\), not <.*'hello'>"):
+            await tasks.enqueue_many([hello])  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="an instant is a datetime or a text"):
+            await hello.enqueue_at(5)  # type: ignore[arg-type]

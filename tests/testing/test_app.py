@@ -56,12 +56,31 @@ def slow(ctx: Context[str]) -> None:
     seen.append("slow")
 
 
+@tasks.task(isolation="process")
+def apart(ctx: Context[str]) -> int:
+    return threading.get_ident()
+
+
 @pytest.fixture
 def app() -> Iterator[OncueApp]:
     seen.clear()
     pool.clear()
     with OncueApp([tasks], "2027-03-26T00:00Z") as app:
         yield app
+
+
+def test_a_task_with_a_process_of_its_own_runs_in_the_test(app: OncueApp) -> None:
+    apart.sync.enqueue()
+
+    assert [run.result for run in app.sync.drain()] == [threading.get_ident()]
+
+
+def test_large_values_go_to_storage_and_back(app: OncueApp) -> None:
+    hello.sync.enqueue(name=(large := "x" * 300_000))
+
+    [run] = app.sync.drain()
+
+    assert app.client.runs.result(run) == f"Hello, {large}!"
 
 
 async def test_nothing_runs_until_it_is_drained(app: OncueApp) -> None:

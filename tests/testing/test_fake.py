@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from oncue import Context, Tasks, every
-from oncue.client import RunFailed
+from oncue.client import OncueApiError, RunFailed
 from oncue.testing.app import OncueApp
 from oncue.testing.fake import OncueFake, OncueInline
 
@@ -55,6 +55,10 @@ class TestFake:
         oncue_fake.assert_enqueued("welcome", {"user": 10}, key="k")
         oncue_fake.assert_not_enqueued(outer)
         oncue_fake.assert_not_enqueued(welcome, {"user": 11})
+
+    async def test_whoever_waits_for_a_run_is_told_that_it_never_ends(self, oncue_fake: OncueFake) -> None:
+        with pytest.raises(OncueApiError, match=r"'welcome': it never ends.*oncue_inline"):
+            await welcome.run(user=7)
 
     def test_messages_show_what_was_enqueued_instead(self, oncue_fake: OncueFake) -> None:
         with pytest.raises(AssertionError, match="Nothing was enqueued"):

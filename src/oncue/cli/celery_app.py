@@ -11,14 +11,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from oncue.cli.imported import Entry, key_of
 from oncue.domain.errors import Invalid
+from oncue.domain.plain_json import is_not_finite
 
 HEADER = (
     "Translated from the beat_schedule of a Celery app by `oncue import celery`. Look through it, then:",
     'oncue apply FILE --dry-run. Workers need tasks with these names: @tasks.task("shop.tasks.add").',
 )
-UNDERSTOOD = {"queue", "expires"}
 FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 
 
@@ -39,12 +41,21 @@ def load_app(source: str) -> Any:
 
 
 def read_celery(app: Any) -> Iterator[Entry]:
-    """Read the entries of `beat_schedule`."""
+    """Read the entries of `beat_schedule`. Invalid: the app has no such configuration."""
     with suppress(Exception):
         app.loader.import_default_modules()  # else the signatures of tasks in other modules are unknown
-    zone = str(app.conf.timezone or "UTC")
-    for name, entry in (app.conf.beat_schedule or {}).items():
-        yield _entry(app, str(name), entry, zone)
+    try:
+        zone, entries = str(app.conf.timezone or "UTC"), app.conf.beat_schedule or {}
+    except Exception as error:  # Celery reads its configuration when it is first asked for
+        what = f"its configuration cannot be read: {type(error).__name__}: {error}"
+        raise Invalid.of("APP", "bad_config", what) from error
+    if not isinstance(entries, Mapping):
+        raise Invalid.of("APP", "bad_config", f"beat_schedule must be a dictionary, not {type(entries).__name__}")
+    for name, entry in entries.items():
+        if isinstance(entry, Mapping):
+            yield _entry(app, str(name), entry, zone)
+        else:
+            yield Entry(f"{name}: {entry!r}", notes=("not translated: an entry must be a dictionary",))
 
 
 def _entry(app: Any, name: str, entry: Mapping[str, Any], zone: str) -> Entry:
@@ -61,9 +72,10 @@ def _entry(app: Any, name: str, entry: Mapping[str, Any], zone: str) -> Entry:
     queue = _name_of(given.get("queue")) or _routed(app, task)
     if queue and queue != app.conf.task_default_queue:
         job["queue"] = queue
-    if isinstance(given.get("expires"), int | float):
-        job["start_within"] = f"{given['expires']:g}s"
-    notes = [f"not translated: the option {one}={given[one]!r}" for one in given if one not in UNDERSTOOD]
+    given.pop("queue", None)
+    if isinstance(given.get("expires"), int | float | timedelta):
+        job["start_within"] = f"{_seconds(given.pop('expires')):g}s"
+    notes = [f"not translated: the option {one}={value!r}" for one, value in given.items() if value is not None]
     return Entry(source, job, tuple(notes))
 
 
@@ -71,26 +83,43 @@ def _schedule(schedule: Any, zone: str) -> dict[str, str]:
     kinds = {kind.__name__ for kind in type(schedule).__mro__}
     if "crontab" in kinds:
         return {"cron": _cron(schedule), "timezone": zone}
-    every = getattr(schedule, "run_every", schedule)
-    if isinstance(every, timedelta):
-        every = every.total_seconds()
+    every = _seconds(getattr(schedule, "run_every", schedule))
     if "solar" in kinds or isinstance(every, bool) or not isinstance(every, int | float):
         raise ValueError("oncue has cron, every and calendar schedules, and none that follows the sun or other events")
     return {"every": f"{every:g}s"}
 
 
+def _seconds(length: Any) -> Any:
+    return length.total_seconds() if isinstance(length, timedelta) else length
+
+
 def _cron(schedule: Any) -> str:
     """Return its five fields. Celery runs when both the day of the month and the weekday match, cron when one does."""
-    fields = [str(getattr(schedule, f"_orig_{field}")).replace(" ", "") for field in FIELDS]
+    fields = [_field(getattr(schedule, f"_orig_{field}")) for field in FIELDS]
     if not fields[2].startswith("*") and not fields[4].startswith("*"):
         raise ValueError("Celery needs the day of the month and the weekday to match, oncue's cron one of the two")
     return " ".join(fields)
 
 
+def _field(value: Any) -> str:
+    """Return a field as text. Celery also takes numbers, and sets or lists of them."""
+    listed = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    return ",".join(str(one).replace(" ", "") for one in sorted(listed, key=str))
+
+
 def _payload(app: Any, task: str, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments by name: a payload has no positions."""
-    if not args:
-        return dict(kwargs)
+    given = dict(kwargs) if not args else _by_name(app, task, args, kwargs)
+    try:
+        plain: dict[str, Any] = msgspec.to_builtins(given, str_keys=True)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise ValueError(f"the arguments are not JSON: {wrong}") from None
+    if is_not_finite(plain):
+        raise ValueError("the arguments are not JSON: a number is not finite")
+    return plain
+
+
+def _by_name(app: Any, task: str, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     function = getattr(app.tasks.get(task), "run", None)
     if function is None:
         raise ValueError(f"the names of the arguments {args!r} are unknown, because the task is not registered here")

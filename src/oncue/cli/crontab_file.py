@@ -12,6 +12,7 @@ import msgspec
 from oncue.cli.imported import Entry, key_of
 
 SHELL = "/bin/sh"
+NOT_UTF8 = "\ufffd"  # stands for bytes that could not be read
 NAMED = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 LIKE_CRON = {"overlap": "allow", "catch_up": "skip", "max_retries": 0}
 HEADER = (
@@ -26,29 +27,33 @@ _VARIABLE = re.compile(r"^\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z_][A-Za-z0-9_]*))
 class _Variables(msgspec.Struct):
     """What the lines above an entry have set."""
 
+    machine: str  # its time zone
     zone: str
     shell: str = SHELL
     jitter: str | None = None
     mail: list[str] | None = None  # None: not said
+    local_mail: str = ""  # a MAILTO that is a mailbox of the machine
     env: dict[str, str] = {}
 
     def set(self, name: str, value: str) -> None:
         match name:
             case "CRON_TZ":
-                self.zone = value
+                self.zone = value or self.machine
             case "SHELL":
                 self.shell = value
             case "RANDOM_DELAY":
                 self.jitter = f"{value}m"
             case "MAILTO":
-                self.mail = [one.strip() for one in value.split(",") if one.strip()]
+                given = [one.strip() for one in value.split(",") if one.strip()]
+                self.mail = [one for one in given if "@" in one] or (None if given else [])
+                self.local_mail = ", ".join(one for one in given if "@" not in one)
             case _:
                 self.env = {**self.env, name: value}
 
 
 def read_crontab(text: str, zone: str, *, system: bool = False) -> Iterator[Entry]:
     """Read the entries. `system`: the sixth column is a user, as in /etc/crontab. `zone` is that of the machine."""
-    variables = _Variables(zone)
+    variables = _Variables(zone, zone)
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -64,6 +69,8 @@ def _unquoted(value: str) -> str:
 
 
 def _entry(line: str, variables: _Variables, *, system: bool) -> Entry:
+    if NOT_UTF8 in line:
+        return Entry(line, notes=("not translated: the line is not UTF-8; convert the file, as with iconv",))
     times = 1 if line.startswith("@") else 5
     parts = line.split(None, times + system)
     if len(parts) <= times + system:
@@ -75,6 +82,8 @@ def _entry(line: str, variables: _Variables, *, system: bool) -> Entry:
     if when.startswith("@") and when not in NAMED:
         return Entry(line, notes=(f"not translated: {when} is no schedule that oncue has",))
     notes = [f"ran as {parts[times]}; here it runs as the worker's user"] if system else []
+    if variables.local_mail:
+        notes.append(f"not translated: MAILTO={variables.local_mail} is no e-mail address; write notify yourself")
     command, stdin = _split(command)
     job: dict[str, Any] = {"key": key_of(_program(command)), "task": "command", "schedule": _schedule(when, variables)}
     job["payload"] = _payload(command, stdin, variables)

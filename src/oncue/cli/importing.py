@@ -60,9 +60,11 @@ def crontab(clock: Clock, file: str, system: bool, timezone: str | None, name: s
     """Translate a crontab into jobs."""
     from oncue.cli.crontab_file import HEADER, read_crontab
     from oncue.cli.imported import print_file
+    from oncue.domain.zones import zone
 
     with refusals({}, as_json=as_json):
-        entries = read_crontab(_text_of(file), timezone or str(local_zone()), system=system)
+        machine = str(local_zone()) if timezone is None else zone(timezone, "--timezone").key
+        entries = read_crontab(_text_of(file), machine, system=system)
     print_file(name or "crontab", entries, HEADER, clock.now(), as_json=as_json)
 
 
@@ -76,13 +78,13 @@ def celery(clock: Clock, app: str, name: str | None, as_json: bool) -> None:
     from oncue.cli.imported import print_file
 
     with refusals({}, as_json=as_json):
-        found = load_app(app)
-    print_file(name or "celery", read_celery(found), HEADER, clock.now(), as_json=as_json)
+        entries = list(read_celery(load_app(app)))
+    print_file(name or "celery", entries, HEADER, clock.now(), as_json=as_json)
 
 
 def _text_of(file: str) -> str:
     try:
-        with click.open_file(file, encoding="utf-8", errors="replace") as opened:
+        with click.open_file(file, encoding="utf-8-sig", errors="replace") as opened:
             return str(opened.read())
     except OSError as no:
         raise Invalid.of(file, "unreadable", f"cannot be read: {no.strerror}") from None

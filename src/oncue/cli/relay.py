@@ -22,6 +22,7 @@ from oncue.enqueuing import TABLE
 if TYPE_CHECKING:
     from oncue.client import AsyncClient
     from oncue.relay.relaying import Passed
+    from oncue.relay.sources import Row
 
 EXAMPLES = """\b
 Examples:
@@ -36,6 +37,7 @@ becomes one job, and is deleted then. A job that the server refuses stays with t
 POLL_INTERVAL = Duration(100 * MILLISECOND)
 AWAY_FOR = Duration(SECOND)  # until a server or a database that did not answer is tried again
 MOST_LISTED = 1_000
+NO_ID = "it has no id, so it is not sent; set one"
 
 
 @click.command("relay", epilog=EXAMPLES)
@@ -74,12 +76,19 @@ async def _list(source: str, table: str, *, as_json: bool) -> None:
     async with opened(source, table) as outbox:
         found = await outbox.listed(MOST_LISTED)
     if as_json:
-        print_json(
-            {"outbox": [{"row": one.id, "task": one.task, "at": rfc3339(one.at), "why": one.why} for one in found]}
-        )
+        print_json({"outbox": [dict(zip(("row", "task", "at", "why"), _shown(one), strict=True)) for one in found]})
         return
-    rows = [(printable(row.id), printable(row.task), rfc3339(row.at), printable(row.why or "")) for row in found]
+    rows = [tuple(printable(text or "") for text in _shown(row)) for row in found]
     print_table(f"{len(rows)} in the outbox", ("row", "task", "enqueued", "why"), rows)
+
+
+def _shown(row: Row) -> tuple[str, str, str, str | None]:
+    """Return what a list shows of a row, whatever types its columns have."""
+    try:
+        at = rfc3339(row.at)
+    except (TypeError, OverflowError):
+        at = str(row.at)
+    return str(row.id), str(row.task), at, NO_ID if row.id is None else row.why
 
 
 async def _relay(
@@ -114,7 +123,7 @@ async def _relay(
 
 def _tell_as_json(passed: Passed) -> None:
     if passed.created or passed.refused:
-        refused = [{"row": row.id, "task": row.task, "why": why} for row, why in passed.refused]
+        refused = [{"row": str(row.id), "task": str(row.task), "why": why} for row, why in passed.refused]
         print_json({"created": passed.created, "refused": refused}, indent=0)  # a line for each pass
 
 
@@ -122,4 +131,4 @@ def _tell(passed: Passed) -> None:
     if passed.created:
         say(f"{passed.created} created.")
     for row, why in passed.refused:
-        say(f"{printable(row.id)} ({printable(row.task)}) refused: {printable(why)}", err=True)
+        say(f"{printable(str(row.id))} ({printable(str(row.task))}) refused: {printable(why)}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -16,6 +17,7 @@ from oncue.client.errors import BY_STATUS, FieldProblem, NotOncue, OncueApiError
 from oncue.client.html import table_of_all
 from oncue.domain.errors import Invalid as Refused
 from oncue.domain.instants import SECOND, parse_duration
+from oncue.domain.plain_json import is_not_finite
 
 T = TypeVar("T")
 Parse = Callable[["Answer"], T]
@@ -23,6 +25,7 @@ Id = UUID | str
 TimeLimit = str | timedelta | float
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+_PRINTABLE = re.compile("[ -~]{1,255}")
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 _PROBLEM = frozenset({"type", "title", "status", "detail", "errors"})
 
@@ -110,14 +113,18 @@ def get(where: str, parse: Parse[T], **params: Any) -> Call[T]:
 
 def make(where: str, parse: Parse[T], body: Any = None, idempotency_key: str | None = None) -> Call[T]:
     """Build a POST that creates an object. Retries send the same idempotency key, so that it creates one only."""
-    headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
-    return change("POST", where, parse, body, headers)
+    key = str(uuid4()) if idempotency_key is None else idempotency_key
+    if not isinstance(key, str) or not _PRINTABLE.fullmatch(key):
+        raise ValueError(f"idempotency_key {key!r:.80} must be a text of 1 to 255 printable ASCII characters")
+    return change("POST", where, parse, body, {IDEMPOTENCY_KEY: key})
 
 
 def change(
     method: str, where: str, parse: Parse[T], body: Any = None, headers: Mapping[str, str] | None = None
 ) -> Call[T]:
     sent = None if body is None else msgspec.json.encode(body, enc_hook=_plain)
+    if sent is not None and b"null" in sent and is_not_finite(body):
+        raise ValueError("a number is NaN or infinite, which JSON does not have; send None or a text instead")
     return Call(method=method, path=where, parse=parse, headers=headers or {}, body=sent)
 
 

@@ -77,7 +77,7 @@ def encoded(value: object, name: str, largest: int) -> bytes:
         _see_that_it_is_json(stored)
         if len(stored) > DEEPEST and too_deep(stored):
             raise RecursionError
-        if b"null" in stored and _is_not_finite(value):  # which would be read back as null
+        if b"null" in stored and is_not_finite(value):  # which would be read back as null
             raise Invalid.of(name, "bad_number", "is not JSON: a number in it is not finite")
     except Invalid:
         raise
@@ -124,8 +124,8 @@ def readable(stored: bytes) -> bool:
         return False
 
 
-def _is_not_finite(value: object) -> bool:
-    """Whether the value contains a number that is not finite."""
+def is_not_finite(value: object) -> bool:
+    """Whether a value contains NaN or infinity, which msgspec encodes as null."""
     try:
         todo: list[object] = [msgspec.to_builtins(value)]
     except TypeError:  # it contains raw JSON

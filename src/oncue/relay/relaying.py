@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # importing the client takes 0.2 s
 AT_ONCE = 32  # requests
 RETRY_INTERVAL = Duration(MINUTE)  # of a row that was refused: a task may be registered, a quota raised
 LONGEST_WHY = 2_000  # characters
+LAST = Instant(2**55)  # in the year 3111
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class Relay:
 
         try:
             fields = fields_of(row)
-        except msgspec.DecodeError as wrong:
+        except (msgspec.DecodeError, RecursionError) as wrong:
             return f"payload and options must be JSON objects: {wrong}"
         except (TypeError, ValueError) as wrong:
             return str(wrong)
@@ -80,8 +81,10 @@ class Relay:
 
 def fields_of(row: Row) -> dict[str, Any]:
     """Return the fields of a row's job: always the same ones. `in 10m` counts from when the row was written."""
-    if not isinstance(row.at, int):  # SQLite stores whatever it is given
+    if not isinstance(row.at, int) or abs(row.at) > LAST:  # SQLite stores whatever it is given
         raise TypeError(f"at must be microseconds since 1970, not {row.at!r}")
+    if not isinstance(row.task, str):
+        raise TypeError(f"task must be the name of a task, not {row.task!r}")
     fields = msgspec.json.decode(row.options, type=dict[str, Any])
     if "idempotency_key" in fields:
         raise ValueError("idempotency_key is a column of its own")

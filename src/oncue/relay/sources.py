@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A job that an application wants. `why`: it was refused, and is tried again from `retry_at` on."""
+    """A job that an application wants. `why`: it was refused, and is tried again from `retry_at` on.
+
+    SQLite stores whatever it is given: its columns may hold other types than these.
+    """
 
     id: str
     task: str
@@ -63,7 +66,7 @@ class Statements:
         self.table = table
         quoted, (one, two, three) = '"' + table.replace('"', '""') + '"', places
         rows = f"select {', '.join(Row.__struct_fields__)} from {quoted}"
-        self.next = f"{rows} where retry_at <= {one} order by retry_at, id limit {two}"
+        self.next = f"{rows} where retry_at <= {one} and id is not null order by retry_at, id limit {two}"
         self.listed = f"{rows} order by id limit {one}"
         self.done = f"delete from {quoted} where id = {one}"
         self.refused = f"update {quoted} set why = {one}, retry_at = {two} where id = {three}"

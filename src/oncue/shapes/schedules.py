@@ -81,6 +81,8 @@ def instant_text(when: When, timezone: Zone | None = None) -> str:
     """Return an instant as text, as it is sent. ValueError: a datetime without a time zone."""
     if isinstance(when, datetime) and when.tzinfo is None and timezone is None:
         raise ValueError("the datetime has no time zone; write datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
+    if not isinstance(when, str | datetime):
+        raise TypeError(f"an instant is a datetime or a text like '2027-01-31T09:00:00Z', not {when!r:.80}")
     return when if isinstance(when, str) else when.isoformat()
 
 

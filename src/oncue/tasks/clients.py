@@ -38,7 +38,8 @@ class Clients:
         self.override: Override | None = None
         self._given = given
         self._url, self._key = url, key  # of the environment's; None: as the environment says
-        self._connected: AsyncClient | None = None
+        self._connected: Clients | None = None  # those of another server
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, list[AsyncClient]] = WeakKeyDictionary()
         self._of_process: tuple[int, Client] | None = None
         self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[AsyncClient, None]]
         self._of_loops = WeakKeyDictionary()
@@ -68,7 +69,11 @@ class Clients:
 
         if self.override is not None:
             return self.override.async_client
-        found = asked or self._connected or self._given
+        opened = self._opened.get(asyncio.get_running_loop())  # a client belongs to one loop
+        found = asked or (opened[-1] if opened else None)
+        if found is None and self._connected is not None:
+            return await self._connected.for_async(None)
+        found = found or self._given
         if found is None:
             return await self._environments_of_loop()
         if not isinstance(found, AsyncClient):
@@ -80,17 +85,18 @@ class Clients:
         from oncue.client import AsyncClient
 
         async with AsyncClient(self._url, self._key) as client:
-            before, self._connected = self._connected, client
+            opened = self._opened.setdefault(asyncio.get_running_loop(), [])
+            opened.append(client)
             try:
                 yield client
             finally:
-                self._connected = before
+                opened.remove(client)  # not always the last: two applications may share the tasks
 
     @contextmanager
-    def during(self, client: Client, async_client: AsyncClient) -> Iterator[None]:
-        """Use these two within the block."""
+    def during(self, client: Client, clients: Clients) -> Iterator[None]:
+        """Use these within the block: the client without an event loop, the others in one."""
         before = self._given, self._connected
-        self._given, self._connected = client, async_client
+        self._given, self._connected = client, clients
         try:
             yield
         finally:

@@ -13,6 +13,7 @@ from oncue.tasks.places import BadDeclaration, file_of, place_of
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Isolation, Task
 
 ROLES = ("admin", "member")
+KNOWN_ROLES = (*ROLES, "viewer")
 
 
 def declared(
@@ -57,9 +58,12 @@ def _isolation(asked: str | None, function: Callable[..., Any]) -> Isolation:
 
 
 def _roles(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise Invalid.of("roles", "not_a_list", f"must be a list, like [{given!r}]")
-    return tuple(given)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise Invalid.of("roles", "not_a_list", "must be a list, like ['admin']")
+    roles = tuple(given)
+    if unknown := [role for role in roles if role not in KNOWN_ROLES]:
+        raise Invalid.of("roles", "unknown", f"{unknown[0]!r} is no role; there are {', '.join(KNOWN_ROLES)}")
+    return roles
 
 
 def _exceptions(given: Iterable[type[BaseException]]) -> tuple[type[BaseException], ...]:

@@ -222,7 +222,11 @@ class SyncTasks:
 
 def batch(calls: Iterable[Bound[Any]]) -> list[Any]:
     """Return the fields of the jobs of these calls. Invalid: there are too many."""
-    found = [call.fields for call in calls]
+    found: list[Any] = []
+    for call in calls:
+        if not isinstance(call, Bound):
+            raise TypeError(f"enqueue_many takes calls like hello.bind(name='you'), not {call!r:.80}")
+        found.append(call.fields)
     if len(found) > MOST_AT_ONCE:
         message = (
             f"are {len(found)} calls; at most {MOST_AT_ONCE:,} are stored in one transaction, pass fewer at a time"

@@ -29,6 +29,8 @@ class Parameters(msgspec.Struct, frozen=True):
 
 def read_signature(function: Callable[..., Any]) -> Parameters:
     """Invalid: a parameter cannot be filled from a payload, or the context is not the first parameter."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _bad("is a generator, and a call would not run its body; return the values, as in a list")
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as wrong:  # a type imported for type checkers only; or a callable object
@@ -49,8 +51,22 @@ def decoder(payload: type[msgspec.Struct]) -> tuple[Callable[[bytes], Any], byte
     """Return what decodes a payload, and its JSON Schema. Invalid: a type has none."""
     try:
         return msgspec.json.Decoder(payload).decode, msgspec.json.encode(msgspec.json.schema(payload))
-    except TypeError as wrong:
-        raise _bad(f"a parameter's type has no JSON Schema: {wrong}") from None
+    except (TypeError, ValueError) as wrong:
+        raise _bad(_why_no_schema(payload, wrong)) from None
+
+
+def _why_no_schema(payload: type[msgspec.Struct], wrong: Exception) -> str:
+    for field in msgspec.structs.fields(payload):
+        try:
+            msgspec.json.schema(field.type)
+        except TypeError:
+            shown = getattr(field.type, "__name__", field.type)
+            return f"parameter {field.name!r}: {shown} is no type of JSON; write one like str, list[int] or a dataclass"
+        try:
+            msgspec.json.encode(None if field.default is msgspec.NODEFAULT else field.default)
+        except (TypeError, ValueError) as error:
+            return f"parameter {field.name!r}: its default is not JSON: {error}"
+    return f"the parameters have no JSON Schema: {wrong}"
 
 
 def _readable(kind: Any) -> Any:

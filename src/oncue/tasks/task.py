@@ -12,6 +12,7 @@ import msgspec
 
 from oncue.context import Context
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.plain_json import is_not_finite
 from oncue.domain.secret_refs import filled
 from oncue.secret import Asked, RunSecrets, finding, secrets_of_run
 from oncue.tasks.handle import Handle, Planned
@@ -112,6 +113,8 @@ class Task(Hooked, Handle[P, R]):
         try:
             plain: dict[str, Any] = msgspec.to_builtins(given, str_keys=True)
             stored = msgspec.json.encode(plain)
+            if b"null" in stored and is_not_finite(plain):
+                raise ValueError("a number in it is not finite")
         except (TypeError, ValueError, RecursionError) as wrong:
             raise Invalid.of("payload", "wrong_type", f"cannot be written as JSON: {wrong}") from None
         with finding(RunSecrets(Asked())):

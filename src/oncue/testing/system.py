@@ -35,6 +35,7 @@ from oncue.testing.caller import Caller, CallerExecution, CallerExecutor, Caller
 from oncue.testing.clock import FakeClock
 
 LEASE = Duration(36_500 * DAY)  # no heartbeats are sent
+SLOTS = 1_000  # for tasks with isolation="process", which run in the caller like all others
 LOOK_AGAIN = Duration(20 * MILLISECOND)
 MEMORY = Path("/dev/shm")
 
@@ -62,7 +63,7 @@ class System:
         self._tasks = tasks
         self._folder = Path(tempfile.mkdtemp(prefix="oncue-test-", dir=MEMORY if MEMORY.is_dir() else None))
         url = f"sqlite:///{self._folder / 'oncue.db'}"
-        self._settings = Settings(engine=url, data_dir=str(self._folder), storage="memory:///", rate_limit=0)
+        self._settings = Settings(engine=url, data_dir=str(self._folder), rate_limit=0, processes=SLOTS)
         self.key = ""
 
     async def open(self) -> None:
