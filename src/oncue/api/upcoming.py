@@ -285,6 +285,10 @@ def _group(by: Group, of: Spec | ClassKey) -> Group:
     return tuple(of.task if name == "task" else of.queue for name in by)
 
 
+def _groups(by: Group, jobs: Sequence[Recurring]) -> Mapping[Group, int]:
+    return Tally(_group(by, job.spec) for job in jobs) if by else {(): len(jobs)}
+
+
 def _counts(found: Density, step: Duration) -> dict[str, Any]:
     end = found.reached
     return {
@@ -320,13 +324,11 @@ async def _occurrences(
     of: defaultdict[int, list[Instant]] = defaultdict(list)
     reached: dict[int, Instant] = {}
     for one in found:
+        of[one.schedule] += one.at
         if one.more:
-            reached[one.schedule] = one.at
-        else:
-            of[one.schedule].append(one.at)
+            reached[one.schedule] = of[one.schedule][-1] if of[one.schedule] else asked.since
     parts = [
-        Part(counted(of[number], step), Tally(_group(by, job.spec) for job in same), reached.get(number))
-        for number, same in enumerate(schedules)
+        Part(counted(of[number], step), _groups(by, same), reached.get(number)) for number, same in enumerate(schedules)
     ]
     return parts, cut_off
 
