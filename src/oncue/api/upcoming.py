@@ -37,7 +37,8 @@ from oncue.engines.series import MOST_POINTS
 
 MOST_CURSORS = 1_000  # recurring jobs that one answer looks at, and at most as many that a filter leaves out
 MOST_COMPUTED = 5_000  # occurrences that one density computes
-MOST_COUNTED = 20_000  # waiting runs that it counts
+MOST_COUNTED = 20_000  # waiting runs that it counts, of everybody's
+MOST_OF_USER = 10_000  # the same of a user's, which no index alone can count
 MOST_GROUPS = 50
 MOST_STEPS_OF_GROUPS = 300
 USUAL_BUCKETS = 200
@@ -347,5 +348,6 @@ async def _waiting(api: Api, caller: Caller, asked: _Asked, step: Duration, by: 
         if key != NOTICE_CLASS and asked.task in (None, key.task) and asked.queue in (None, key.queue)
     ]
     window = (asked.since, asked.until, step)
-    found = await api.engine.ahead.due_counts(caller.sees, chosen, *window, MOST_COUNTED)
+    most = MOST_COUNTED if caller.sees is None else MOST_OF_USER
+    found = await api.engine.ahead.due_counts(caller.sees, chosen, *window, most)
     return [Part(one.counts, {_group(by, classes[i]): 1}, one.reached) for i, one in found.items()]

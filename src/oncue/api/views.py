@@ -37,8 +37,8 @@ TRIGGERS = {one: one.name.lower() for one in Trigger}  # used for every run: the
 LARGEST_SHOWN = 64 * 1024  # bytes of a payload that is shown with its run, unless the run is dead
 
 
-# What pages have a thousand of are structs: to make dicts of so many fields, and to encode them, takes five times as long.
-# They have no cycles, so the garbage collector need not look at them.
+# Pages have a thousand of these. To make a dict of so many fields takes five times as long as a struct, and to encode
+# it half as long again; and structs without cycles are nothing for the garbage collector.
 ShownJob: Any = msgspec.defstruct(
     "ShownJob",
     [

@@ -44,7 +44,7 @@ class Recurring(msgspec.Struct, frozen=True):
 
 
 class Computed(msgspec.Struct, frozen=True, gc=False):
-    """Some instants of the schedule with this number. `more`: no instants, but further ones follow that are not computed."""
+    """Some instants of the schedule with this number. `more`: none, but further ones follow that are not computed."""
 
     schedule: int
     at: list[Instant]
