@@ -9,6 +9,8 @@ The store is filled as bench/filled_store.py says: 1,000 users, one of whom has 
 the route table is asked for `--requests` times, on one connection, as an administrator and as that large user, with the
 examples of bench/call_examples.py. A bare server (bench/bare.py) is asked before and after: what a request costs here
 that reads nothing. With `--keep` the filled store stays in that folder, and the next measurement takes it from there.
+Beside the waiting are the processor times of the API and of PostgreSQL for one request, which other work on the machine
+changes less; and at the end how many of the examples were answered within 10 ms, within 50, and later.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import asyncio
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -54,8 +57,8 @@ Step = Callable[[str, int, int], None]
 
 
 @contextmanager
-def filled(engine: str, options: argparse.Namespace, step: Step) -> Iterator[tuple[str, Sampled]]:
-    """The URL of a filled store, and what to ask it for."""
+def filled(engine: str, options: argparse.Namespace, step: Step) -> Iterator[tuple[str, int | None, Sampled]]:
+    """The URL of a filled store, the process of its server, and what to ask it for."""
     with ExitStack() as stack:
         kept = None if options.keep is None else options.keep / f"{engine}-{options.jobs}-{options.ended}"
         folder = kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -64,17 +67,17 @@ def filled(engine: str, options: argparse.Namespace, step: Step) -> Iterator[tup
         if not known.exists():  # an attempt that did not end is no store
             shutil.rmtree(folder)
             folder.mkdir()
-        url = stack.enter_context(_opened(engine, folder, new=not known.exists()))
+        url, pid = stack.enter_context(_opened(engine, folder, new=not known.exists()))
         if not known.exists():
             sampled = uvloop.run(fill(url, options.jobs, options.ended, step))
             known.write_text(json.dumps(asdict(sampled)))
-        yield url, Sampled(**json.loads(known.read_text()))
+        yield url, pid, Sampled(**json.loads(known.read_text()))
 
 
 @contextmanager
-def _opened(engine: str, folder: Path, *, new: bool) -> Iterator[str]:
+def _opened(engine: str, folder: Path, *, new: bool) -> Iterator[tuple[str, int | None]]:
     if engine == "sqlite":
-        yield f"sqlite:///{folder}/filled.db"
+        yield f"sqlite:///{folder}/filled.db", None
         return
     folder.chmod(0o755)  # the server has another account than root
     with PrivatePostgres(settings=SERVER) as server:
@@ -82,7 +85,7 @@ def _opened(engine: str, folder: Path, *, new: bool) -> Iterator[str]:
         if new:
             server.create_database("filled")
         try:
-            yield urlsplit(server.url)._replace(path="/filled").geturl()
+            yield urlsplit(server.url)._replace(path="/filled").geturl(), server.pid
         finally:
             server.stop()
 
@@ -156,7 +159,7 @@ async def measure(
             if user != "admin" and (route.admin or example.admin):
                 continue
             requests = Requests(served, sampled, user).of(route, example, count)
-            rows.append({"what": _what(route, example), "as": user, **await _asked(served.addresses[0], requests)})
+            rows.append({"what": _what(route, example), "as": user, **await _asked(served, requests)})
         step("asking", done, len(asked))
     return [*rows, await _bare(reference, count)]
 
@@ -165,13 +168,18 @@ def _what(route: Route, example: Example) -> str:
     return f"{route.method} {example.path or route.path}{'?' if example.query else ''}{example.query}"
 
 
-async def _asked(address: str, requests: list[bytes]) -> Row:
+async def _asked(served: Served, requests: list[bytes]) -> Row:
     try:
         async with asyncio.timeout(PATIENCE):
-            await load(address, 1, lambda: iter(requests[:WARM_UP]))
-            return _figures(await load(address, 1, lambda: iter(requests)))
+            await load(served.addresses[0], 1, lambda: iter(requests[:WARM_UP]))
+            before = served.spent()
+            answered = await load(served.addresses[0], 1, lambda: iter(requests))
     except (TimeoutError, OSError, ValueError) as error:
-        return {"p50_ms": "", "p99_ms": "", "note": f"no answer: {error!r}"}
+        return {"p50_ms": "", "p99_ms": "", "api_ms": "", "store_ms": "", "note": f"no answer: {error!r}"}
+    api, store = (
+        round(1_000 * (after - was) / len(requests), 1) for was, after in zip(before, served.spent(), strict=True)
+    )
+    return {**_figures(answered), "api_ms": api, "store_ms": store}
 
 
 async def _bare(reference: str, count: int) -> Row:
@@ -208,6 +216,8 @@ def main() -> None:
 
             def step(what: str, done: int, of: int, engine: str = engine) -> None:
                 progress.update(bar, description=f"{engine}: {what}", completed=done, total=of)
+                if not console.is_terminal and done * 20 // of > (done - 1) * 20 // of:
+                    print(f"{engine}: {what}, {done:,} of {of:,}", file=sys.stderr, flush=True)
 
             rows += [{"engine": engine, **row} for row in _of_engine(engine, options, step)]
     _print(console, rows, options)
@@ -217,20 +227,36 @@ def main() -> None:
 
 def _of_engine(engine: str, options: argparse.Namespace, step: Step) -> list[Row]:
     with ExitStack() as stack:
-        url, sampled = stack.enter_context(filled(engine, options, step))
+        url, pid, sampled = stack.enter_context(filled(engine, options, step))
         data, reference = stack.enter_context(tempfile.TemporaryDirectory()), stack.enter_context(bare.serving())
-        served = stack.enter_context(serving(url, data, 1, settings={"RATE_LIMIT": "0"}))
+        served = stack.enter_context(serving(url, data, 1, store_pid=pid, settings={"RATE_LIMIT": "0"}))
         return uvloop.run(measure(served, sampled, reference, options.requests, step, options.calls))
 
 
 def _print(console: Console, rows: list[Row], options: argparse.Namespace) -> None:
-    title = f"{options.jobs:,} jobs, {options.ended:,} ended runs; {options.requests:,} requests each"
-    table = Table("engine", "call", "as", "p50 ms", "p99 ms", "", title=title)
+    title = f"{options.jobs:,} jobs, {options.ended:,} ended runs; {options.requests:,} requests each; milliseconds"
+    table = Table("engine", "call", "as", "p50", "p99", "API", "store", "", title=title)
     for row in rows:
-        table.add_row(*(str(row[name]) for name in ("engine", "what", "as", "p50_ms", "p99_ms", "note")))
+        figures = (row.get(name, "") for name in ("engine", "what", "as", "p50_ms", "p99_ms", "api_ms", "store_ms"))
+        table.add_row(*map(str, figures), str(row["note"]))
     console.print(table)
-    slow = [row for row in rows if row["note"]]
-    console.print(f"{len(rows)} measured, {len(slow)} with a note.")
+    for engine in dict.fromkeys(row["engine"] for row in rows):
+        console.print(f"{engine}: {summary([row for row in rows if row['engine'] == engine and row['as']])}")
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Say how many examples were answered in time. One that was refused, or not answered at all, is beyond."""
+    told = []
+    for name, part in (("p99_ms", "99th"), ("p50_ms", "50th")):
+        answered = [float(str(row[name])) for row in rows if row[name] != "" and not _failed(row)]
+        good, bad = sum(took <= GOAL for took in answered), len(rows) - sum(took <= LIMIT for took in answered)
+        within = f"{good} within {GOAL:.0f} ms, {len(rows) - good - bad} within {LIMIT:.0f}, {bad} beyond"
+        told.append(f"at the {part} percentile {within}")
+    return f"of {len(rows)} examples, {'; '.join(told)}; {sum(map(_failed, rows))} refused or not answered."
+
+
+def _failed(row: Row) -> bool:
+    return str(row["note"]).startswith(("refused", "no answer"))
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     known, now = await api.known_of(*runs), api.clock.now()
     kinds = await api.engine.errors.fingerprints([run.run_id for run in runs])
 
-    def shown(letter: Letter) -> dict[str, Any]:
+    def shown(letter: Letter) -> views.ShownLetter:
         return views.dead_letter(letter[0], known, now, kinds.get(letter[0].run_id))
 
     return answer(page("dead_letters", found, shown, wanted))

@@ -13,7 +13,7 @@ from oncue.api.http.auth import Caller
 from oncue.api.jobs import snapshot
 from oncue.api.listing import number, read_query
 from oncue.api.shared.context import Api
-from oncue.api.views import ended_run
+from oncue.api.views import ShownEndedRun, ended_run
 from oncue.domain.fields import Reader
 from oncue.domain.run import State, Status
 from oncue.domain.run_stats import outcomes, spread
@@ -30,13 +30,13 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"job_id": job_id, "runs": len(runs), "since": _since(runs), **_sums(runs)})
 
 
-def _sums(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _sums(runs: list[ShownEndedRun]) -> dict[str, Any]:
     return {
-        **outcomes([run["status"] for run in runs], ENDS),
-        "duration_ms": spread(run["duration_ms"] for run in runs),
-        "lag_ms": spread(run["lag_ms"] for run in runs),
+        **outcomes([run.status for run in runs], ENDS),
+        "duration_ms": spread(run.duration_ms for run in runs),
+        "lag_ms": spread(run.lag_ms for run in runs),
     }
 
 
-def _since(runs: list[dict[str, Any]]) -> str | None:
-    return runs[-1]["end_time"] if runs else None
+def _since(runs: list[ShownEndedRun]) -> str | None:
+    return runs[-1].end_time if runs else None

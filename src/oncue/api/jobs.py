@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
 from uuid import UUID
 
 from starlette.requests import Request
@@ -200,7 +199,7 @@ async def shown(
     return answer(views.job(snap, owner, last, warnings, payload), headers={"ETag": views.etag(snap.job)})
 
 
-async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
+async def _latest(api: Api, snap: Snapshot) -> views.ShownRun | None:
     """Of the due and active runs the one wanted last; else the one that ended last, or the next one."""
     job_id, now = snap.job.job_id, api.clock.now()
     last = (await api.engine.lists.last_and_next([job_id]))[job_id].last

@@ -276,7 +276,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
 
     strips = await _strips(api, [snap.job.job_id for snap, _ in found.items], wanted.filters.get("recent", 0))
 
-    def shown(found: Listed) -> dict[str, Any]:
+    def shown(found: Listed) -> Any:
         snap, last = found
         last_run = None if last is None else views.last_run(last, now)
         return views.job(snap, owners[snap.job.uid], last_run, recent=strips.get(snap.job.job_id))
@@ -284,7 +284,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     return answer(page("jobs", found, shown, wanted))
 
 
-async def _strips(api: Api, job_ids: Sequence[JobId], recent: int) -> dict[JobId, list[dict[str, Any]]]:
+async def _strips(api: Api, job_ids: Sequence[JobId], recent: int) -> dict[JobId, list[views.ShownEndedRun]]:
     """The last ended runs of each job, if they were asked for."""
     if not recent or not job_ids:
         return {}

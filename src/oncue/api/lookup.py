@@ -68,7 +68,8 @@ async def _jobs_and_runs(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], Instant | None]:
     by_id = digits is not None and bool(kinds & {"job", "run"})
     by_key = api.engine.search.keys(caller.sees, q, MOST) if "job" in kinds else _none()
-    by_name = _by_name(api, caller, q) if "job" in kinds else _nothing_by_name()
+    is_id = digits is not None and digits.whole
+    by_name = _by_name(api, caller, q, is_id=is_id) if "job" in kinds else _nothing_by_name()
     ids, keys, (named, looked_to) = await asyncio.gather(_ids(api, caller, digits if by_id else None), by_key, by_name)
     jobs = await _jobs(api, caller, q, ids, keys, named) if "job" in kinds else []
     return jobs, await _runs(api, caller, ids) if "run" in kinds else [], looked_to
@@ -109,20 +110,26 @@ async def _nothing_by_name() -> tuple[list[tuple[JobRow, Match]], Instant | None
     return [], None
 
 
-async def _by_name(api: Api, caller: Caller, q: str) -> tuple[list[tuple[JobRow, Match]], Instant | None]:
+async def _by_name(
+    api: Api, caller: Caller, q: str, *, is_id: bool
+) -> tuple[list[tuple[JobRow, Match]], Instant | None]:
     """Jobs with this name, without active and paused ones the one that ended last; then names that begin with it."""
     statuses = OPEN if caller.sees is None else None  # everybody's ended jobs are in no order of names
     beginning = JobQuery(caller.sees, statuses, name_prefix=q, limit=NAMES_LOOKED_AT)
-    found, alike = await asyncio.gather(_by_whole_name(api, caller, q), api.engine.lists.jobs(beginning))
+    whole = _by_whole_name(api, caller, q, is_id=is_id)
+    found, alike = await asyncio.gather(whole, api.engine.lists.jobs(beginning))
     names = {row.job.spec.name: row for row in reversed(alike.items) if row.job.spec.name != q}
     return [*found, *((row, Match.PREFIX) for row in reversed(names.values()))], alike.looked_to
 
 
-async def _by_whole_name(api: Api, caller: Caller, q: str) -> list[tuple[JobRow, Match]]:
+async def _by_whole_name(api: Api, caller: Caller, q: str, *, is_id: bool) -> list[tuple[JobRow, Match]]:
+    """To look at everybody's last ends for a job that was called like an id would take longer than all the rest."""
     lists = api.engine.lists
     found = await lists.jobs(JobQuery(caller.sees, OPEN, name=q, limit=MOST))
     if found.items:
         return [(row, Match.NAME) for row in found.items]
+    if is_id and caller.sees is None:
+        return []
     ended = await lists.jobs(JobQuery(caller.sees, ENDED, name=q, limit=MOST))
     return [(max(ended.items, key=lambda row: row.job.updated_at), Match.ENDED_NAME)] if ended.items else []
 

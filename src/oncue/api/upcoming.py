@@ -37,7 +37,8 @@ from oncue.engines.series import MOST_POINTS
 
 MOST_CURSORS = 1_000  # recurring jobs that one answer looks at, and at most as many that a filter leaves out
 MOST_COMPUTED = 5_000  # occurrences that one density computes
-MOST_COUNTED = 20_000  # waiting runs that it counts
+MOST_COUNTED = 20_000  # waiting runs that it counts, of everybody's
+MOST_OF_USER = 10_000  # the same of a user's, which no index alone can count
 MOST_GROUPS = 50
 MOST_STEPS_OF_GROUPS = 300
 USUAL_BUCKETS = 200
@@ -285,6 +286,10 @@ def _group(by: Group, of: Spec | ClassKey) -> Group:
     return tuple(of.task if name == "task" else of.queue for name in by)
 
 
+def _groups(by: Group, jobs: Sequence[Recurring]) -> Mapping[Group, int]:
+    return Tally(_group(by, job.spec) for job in jobs) if by else {(): len(jobs)}
+
+
 def _counts(found: Density, step: Duration) -> dict[str, Any]:
     end = found.reached
     return {
@@ -320,13 +325,11 @@ async def _occurrences(
     of: defaultdict[int, list[Instant]] = defaultdict(list)
     reached: dict[int, Instant] = {}
     for one in found:
+        of[one.schedule] += one.at
         if one.more:
-            reached[one.schedule] = one.at
-        else:
-            of[one.schedule].append(one.at)
+            reached[one.schedule] = of[one.schedule][-1] if of[one.schedule] else asked.since
     parts = [
-        Part(counted(of[number], step), Tally(_group(by, job.spec) for job in same), reached.get(number))
-        for number, same in enumerate(schedules)
+        Part(counted(of[number], step), _groups(by, same), reached.get(number)) for number, same in enumerate(schedules)
     ]
     return parts, cut_off
 
@@ -345,5 +348,6 @@ async def _waiting(api: Api, caller: Caller, asked: _Asked, step: Duration, by: 
         if key != NOTICE_CLASS and asked.task in (None, key.task) and asked.queue in (None, key.queue)
     ]
     window = (asked.since, asked.until, step)
-    found = await api.engine.ahead.due_counts(caller.sees, chosen, *window, MOST_COUNTED)
+    most = MOST_COUNTED if caller.sees is None else MOST_OF_USER
+    found = await api.engine.ahead.due_counts(caller.sees, chosen, *window, most)
     return [Part(one.counts, {_group(by, classes[i]): 1}, one.reached) for i, one in found.items()]

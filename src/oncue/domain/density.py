@@ -49,11 +49,11 @@ def largest(parts: Iterable[Part], most: int, reached: Instant | None = None) ->
 
 
 def _sum(parts: Iterable[tuple[Part, int]], reached: Instant | None) -> Density:
-    steps: Tally[Instant] = Tally()
+    steps: dict[Instant, int] = {}
     ends: list[Instant] = [] if reached is None else [reached]
     for part, n in parts:
         for at, times in part.steps.items():
-            steps[at] += n * times
+            steps[at] = steps.get(at, 0) + n * times
         if part.reached is not None:
             ends.append(part.reached)
     return Density(dict(sorted(steps.items())), min(ends, default=None))
@@ -61,4 +61,8 @@ def _sum(parts: Iterable[tuple[Part, int]], reached: Instant | None) -> Density:
 
 def counted(at: Iterable[Instant], step: int) -> dict[Instant, int]:
     """Count instants by step."""
-    return dict(Tally(Instant(one - one % step) for one in at))
+    steps: dict[Instant, int] = {}  # a Counter takes longer to make than the few instants of a schedule to count
+    for one in at:
+        start = Instant(one - one % step)
+        steps[start] = steps.get(start, 0) + 1
+    return steps

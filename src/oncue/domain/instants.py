@@ -46,8 +46,18 @@ def moment(at: Instant) -> datetime:
 
 @lru_cache(maxsize=4_000)
 def rfc3339(at: Instant) -> str:
-    """Format as the API does: UTC, milliseconds, `Z`."""
-    return moment(at).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
+    """Format as the API does: UTC, milliseconds, `Z`. Pages have thousands of instants, which may all differ."""
+    hour, rest = divmod(at, HOUR)
+    return _hour(hour) + _SECONDS[rest // SECOND] + _MILLISECONDS[rest % SECOND // MILLISECOND]
+
+
+@lru_cache(maxsize=1_000)
+def _hour(number: int) -> str:
+    return moment(Instant(number * HOUR)).isoformat()[: len("2027-01-31T09:")]
+
+
+_SECONDS = [f"{minute:02d}:{second:02d}." for minute in range(60) for second in range(60)]
+_MILLISECONDS = [f"{number:03d}Z" for number in range(1_000)]
 
 
 def day_of(at: Instant) -> int:

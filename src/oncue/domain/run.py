@@ -80,10 +80,10 @@ def shown(state: State, *, due: Instant, tries: int, cancelling: bool, now: Inst
         return Status.SCHEDULED if due > now else Status.QUEUED
     if state is State.RUNNING:
         return Status.CANCELLING if cancelling else Status.RUNNING
-    return _ENDED[state]
+    return ENDED[state]
 
 
-_ENDED = {state: Status[state.name] for state in State if state.final}
+ENDED = {state: Status[state.name] for state in State if state.final}
 
 
 class Trigger(IntEnum):

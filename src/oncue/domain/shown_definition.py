@@ -21,11 +21,19 @@ SHOWN = 1_000  # different values that a function keeps to show them again: thos
 
 def show_definition(spec: Spec) -> dict[str, Any]:
     """Show every field of a definition but its payload."""
-    found = dict(zip(_DEFINITION, _values(spec), strict=True))
-    for name, show in _SHOWN_OTHERWISE:
-        if found[name] is not None:
-            found[name] = show(found[name])
-    return found
+    return dict(zip(DEFINITION, shown_values(spec), strict=True))
+
+
+def shown_values(spec: Spec) -> list[Any]:
+    """Return the same without names, in the order of `DEFINITION`."""
+    values = list(_values(spec))
+    for place, show, usual, shown in _SHOWN_OTHERWISE:
+        value = values[place]
+        if value is usual:  # the same object in every definition that leaves the field out
+            values[place] = shown
+        elif value is not None:
+            values[place] = show(value)
+    return values
 
 
 def show_priority(found: Priority) -> str:
@@ -97,6 +105,12 @@ _BY_TYPE: dict[Any, Callable[[Any], Any]] = {
     Resources: show_resources,
     tuple[Entry, ...]: show_entries,
 }
-_DEFINITION = [name for name in JobFields.__annotations__ if name != "payload"]
-_SHOWN_OTHERWISE = [(name, _BY_TYPE[STORED_AS[name]]) for name in _DEFINITION if STORED_AS[name] in _BY_TYPE]
-_values = attrgetter(*_DEFINITION)
+DEFINITION = [name for name in JobFields.__annotations__ if name != "payload"]
+_values = attrgetter(*DEFINITION)
+_SHOWN_OTHERWISE = [
+    (place, show, usual, None if usual is None else show(usual))
+    for place, (show, usual) in enumerate(
+        zip((_BY_TYPE.get(STORED_AS[name]) for name in DEFINITION), _values(Spec(task="")), strict=True)
+    )
+    if show is not None
+]

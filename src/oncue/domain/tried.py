@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
+from oncue.domain.ids import WorkerId
 from oncue.domain.instants import MILLISECOND, Instant, rfc3339
 from oncue.domain.run import Attempt, RunView, State, next_number, read_attempts
 
@@ -24,7 +25,10 @@ def attempts_of(found: RunView) -> tuple[Attempt, ...]:
 
 def last_failure(tried: tuple[Attempt, ...]) -> Attempt | None:
     """The last attempt that failed or was lost: a preemption is neither."""
-    return next((one for one in reversed(tried) if one.outcome != "preempted"), None)
+    for one in reversed(tried):
+        if one.outcome != "preempted":
+            return one
+    return None
 
 
 def error_type_of(found: RunView) -> str | None:
@@ -50,19 +54,31 @@ def lag_ms(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
     return None if start is None else (start - found.wanted) // MILLISECOND
 
 
-def show_attempt(one: Attempt, *, whole: bool = False) -> dict[str, Any]:
+class ShownAttempt(msgspec.Struct, frozen=True, gc=False):
+    number: int
+    executor_id: WorkerId | None
+    start_time: str | None
+    end_time: str | None
+    outcome: str
+    error_type: str | None
+    error_class: str | None
+    error_message: str | None
+    traceback: str | None
+
+
+def show_attempt(one: Attempt, *, whole: bool = False) -> ShownAttempt:
     """`whole`: with its traceback, which would make a page of runs large."""
-    return {
-        "number": one.number,
-        "executor_id": one.worker_id,
-        "start_time": time_or_none(one.started_at),
-        "end_time": time_or_none(one.ended_at),
-        "outcome": one.outcome,
-        "error_type": one.error_type,
-        "error_class": one.error_class,
-        "error_message": one.error,
-        "traceback": one.traceback if whole else None,
-    }
+    return ShownAttempt(
+        one.number,
+        one.worker_id,
+        time_or_none(one.started_at),
+        time_or_none(one.ended_at),
+        one.outcome,
+        one.error_type,
+        one.error_class,
+        one.error,
+        one.traceback if whole else None,
+    )
 
 
 def time_or_none(at: Instant | None) -> str | None:

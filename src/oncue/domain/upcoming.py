@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import islice, takewhile
+from heapq import heapify, heappop, heapreplace, merge
+from itertools import chain, islice
 
 import msgspec
 
@@ -14,7 +14,11 @@ from oncue.domain.instants import MICROSECOND, NEVER, Instant
 from oncue.domain.job import Spec
 from oncue.domain.schedule import Schedule, next_occurrence
 
+AT_ONCE = 50  # instants that are computed in one step: others may have a turn between two steps
 MOST_SKIPPED = 1_000  # occurrences of a job with max_runs that are counted to know when it ends
+
+
+_Turn = tuple[Instant, JobId, int, Iterator[Instant] | None]
 
 
 class Coming(msgspec.Struct, frozen=True):
@@ -39,17 +43,34 @@ class Recurring(msgspec.Struct, frozen=True):
     planned: int = 0
 
 
-class Computed(msgspec.Struct, frozen=True):
-    """An instant of the schedule with this number. `more`: its last; further ones follow that are not computed."""
+class Computed(msgspec.Struct, frozen=True, gc=False):
+    """Some instants of the schedule with this number. `more`: none, but further ones follow that are not computed."""
 
-    at: Instant
     schedule: int
+    at: list[Instant]
     more: bool = False
 
 
-def upcoming(jobs: Iterable[Recurring], once: Iterable[Coming], since: Instant, until: Instant) -> Iterator[Coming]:
+def upcoming(jobs: Sequence[Recurring], once: Iterable[Coming], since: Instant, until: Instant) -> Iterator[Coming]:
     """Yield what comes in [since, until) in order, without an end if there is none. `once` is in order already."""
-    return merge(*(_of_job(job, since, until) for job in jobs), once, key=lambda one: one.place)
+    return merge(_of_jobs(jobs, since, until), once, key=lambda one: one.place)
+
+
+def _of_jobs(jobs: Sequence[Recurring], since: Instant, until: Instant) -> Iterator[Coming]:
+    """Merge what recurs. The occurrences of a job are computed when the jobs before it have had their turn, if ever."""
+    line: list[_Turn] = [(job.next_at, job.job_id, number, None) for number, job in enumerate(jobs)]
+    heapify(line)
+    while line:
+        at, job_id, number, rest = line[0]
+        if rest is None:
+            rest = _instants(jobs[number], since, until)
+        else:
+            yield Coming(at, job_id, jobs[number].spec)
+        following = next(rest, None)
+        if following is None:
+            heappop(line)
+        else:
+            heapreplace(line, (following, job_id, number, rest))
 
 
 def alike(jobs: Iterable[Recurring]) -> list[list[Recurring]]:
@@ -65,46 +86,54 @@ def instants(jobs: Sequence[Recurring], since: Instant, until: Instant, most: in
 
     All get the same number, and what those that run seldom leave goes to the others.
     """
-    going = [(number, _instants_until(job, since, until), since) for number, job in enumerate(jobs)]
+    going = [(number, _instants(job, since, until)) for number, job in enumerate(jobs)]
     while going:
         each = max(1, most // len(going))
         turn, going = going, []
-        for number, rest, before in turn:
-            n, last = 0, before
-            for last in islice(rest, each):
-                n += 1
-                yield Computed(last, number)
-            most -= n
-            if n == each:
-                going.append((number, rest, last))
+        for number, rest in turn:
+            left = each
+            while left and (found := list(islice(rest, min(left, AT_ONCE)))):
+                yield Computed(number, found)
+                left -= len(found)
+            most -= each - left
+            if not left:
+                going.append((number, rest))
         if most < len(going):
             break
-    for number, rest, last in going:
+    for number, rest in going:
         if next(rest, None) is not None:
-            yield Computed(last, number, more=True)
+            yield Computed(number, [], more=True)
 
 
-def _of_job(job: Recurring, since: Instant, until: Instant) -> Iterator[Coming]:
-    return (Coming(at, job.job_id, job.spec) for at in _instants_until(job, since, until))
-
-
-def _instants_until(job: Recurring, since: Instant, until: Instant) -> Iterator[Instant]:
-    return takewhile(lambda at: at < until, _instants(job.spec.schedule, job.next_at, job.planned, since))
-
-
-def _instants(schedule: Schedule, next_at: Instant, planned: int, since: Instant) -> Iterator[Instant]:
+def _instants(job: Recurring, since: Instant, until: Instant) -> Iterator[Instant]:
+    schedule, next_at = job.spec.schedule, job.next_at
     if schedule.max_runs is None:
         first = next_at if next_at >= since else next_occurrence(schedule, Instant(since - MICROSECOND))
-        yield from _from(schedule, first)
-        return
-    for number, at in enumerate(islice(_from(schedule, next_at), max(0, schedule.max_runs - planned))):
+        return _from(schedule, first, until)
+    left = islice(_from(schedule, next_at, until), max(0, schedule.max_runs - job.planned))
+    return _since(left, since)
+
+
+def _since(instants: Iterator[Instant], since: Instant) -> Iterator[Instant]:
+    for number, at in enumerate(instants):
         if at >= since:
             yield at
         elif number >= MOST_SKIPPED:
             return
 
 
-def _from(schedule: Schedule, at: Instant | None) -> Iterator[Instant]:
-    while at is not None and at < NEVER:
+def _from(schedule: Schedule, first: Instant | None, until: Instant) -> Iterator[Instant]:
+    if first is None or first >= min(until, NEVER):
+        return iter(())
+    if schedule.every is None:
+        return _one_by_one(schedule, first, until)
+    end = min(until, NEVER, NEVER if schedule.end_at is None else schedule.end_at + MICROSECOND)
+    second = next_occurrence(schedule, first)
+    rest = range(0) if second is None else range(second, end, schedule.every)
+    return chain((first,), map(Instant, rest))
+
+
+def _one_by_one(schedule: Schedule, at: Instant | None, until: Instant) -> Iterator[Instant]:
+    while at is not None and at < min(until, NEVER):
         yield at
         at = next_occurrence(schedule, at)

@@ -239,11 +239,11 @@ class Watching:
         fingerprints = await self._engine.errors.fingerprints(dead) if dead else {}
         for run in runs:
             shown = views.run(run, known, now)
-            channel.tell(Kind.RUN, {name: shown[name] for name in _RUN})
+            channel.tell(Kind.RUN, {name: getattr(shown, name) for name in _RUN})
             if run.state is State.DEAD:
                 found = fingerprints.get(run.run_id)
                 fingerprint = None if found is None else show_fingerprint(found)
-                channel.tell(Kind.DEAD, {**{name: shown[name] for name in _DEAD}, "fingerprint": fingerprint})
+                channel.tell(Kind.DEAD, {**{name: getattr(shown, name) for name in _DEAD}, "fingerprint": fingerprint})
 
     async def _look_at_the_fleet(self) -> None:
         channels = [one for one in self._channels.values() if not one.subject.narrow]

@@ -11,17 +11,16 @@ from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import DAY, Instant
-from oncue.domain.run import RunView
+from oncue.domain.run import RunView, State
 from oncue.engines.capped import counts_of
 from oncue.engines.earliest_end import earliest_end
 from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
-from oncue.engines.unreadable import key_of
+from oncue.engines.unreadable import key_of, name_of
 
 _SQL = statements("oncue.engines.postgres")
-WHOLE = 1 + len(RunView.__struct_fields__)  # columns of a job's id and a run
 MORE = 8  # times as many ends are read in each further look at the users who have more
 FURTHER = 14 * DAY  # how far back before the two newest partitions ends are looked for, before it is everywhere
 
@@ -39,19 +38,33 @@ async def last_ended(store: Store, job_ids: Sequence[JobId], limit: int) -> dict
 
 
 async def job_names(store: Store, runs: Sequence[RunView]) -> dict[RunId, JobName]:
-    asked = [(run.run_id, run.job_id, run.ended_at) for run in runs]
+    """Read names, but for dead letters of one-shots, which come with their definitions."""
+    own = [run for run in runs if run.spec is not None and run.run_id == run.job_id]
+    names = {run.run_id: JobName(name_of(run.spec), key_of(run.spec)) for run in own}
+    asked = [(run.run_id, run.job_id, run.ended_at) for run in runs if run.run_id not in names]
     found = await store.fetch(_SQL["job_names"], *zip(*asked, strict=True)) if asked else []
-    return {row["run_id"]: JobName(row["name"], key_of(row["spec"])) for row in found}
+    return names | {row["run_id"]: JobName(row["name"], key_of(row["spec"])) for row in found}
 
 
 async def last_and_next(store: Store, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
     """Read what has not ended; then, of jobs without a run that was tried, what ended last."""
-    live = await store.fetch(_SQL["last_and_next"], job_ids)
-    untried = {row["near"]: row["own"] for row in live if row["run_id"] is None}
-    since = [earliest_end(job_id) for job_id in untried]
-    ended = await store.fetch(_SQL["ended_of_jobs"], list(untried), since, list(untried.values())) if untried else []
-    last = {row["near"]: rows.view(row[1:WHOLE]) for row in (*live, *ended) if row["run_id"] is not None}
-    return {row["near"]: LastAndNext(last.get(row["near"]), row["next_at"]) for row in live}
+    last, next_at, waiting = dict[JobId, RunView](), dict[JobId, Instant](), set[JobId]()
+    for near, *run, wanted, waits in await store.fetch(_SQL["last_and_next"], job_ids):
+        if wanted is not None:
+            next_at[near] = min(wanted, next_at.get(near, wanted))
+        if waits:
+            waiting.add(near)
+        if run[0] is not None and (found := rows.view(run)).failures + found.losses + (found.state is State.RUNNING):
+            last[near] = max(found, last.get(near, found), key=_by_wanted)
+    untried = [job_id for job_id in job_ids if job_id not in last]
+    since, own = [earliest_end(job_id) for job_id in untried], [job_id not in waiting for job_id in untried]
+    for near, *run in await store.fetch(_SQL["ended_of_jobs"], untried, since, own) if untried else ():
+        last[near] = rows.view(run)
+    return {job_id: LastAndNext(last.get(job_id), next_at.get(job_id)) for job_id in job_ids}
+
+
+def _by_wanted(run: RunView) -> tuple[Instant, RunId]:
+    return run.wanted, run.run_id
 
 
 class Place(NamedTuple):

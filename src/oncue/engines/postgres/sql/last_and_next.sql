@@ -1,19 +1,18 @@
--- What has not ended: the active attempts, and of the waiting runs the first thousand. `own`: the run that is the job itself may have ended.
--- Each job by its key: for many at once the planner would read all of the queue. What has ended is read afterwards, see ended_of_jobs.
-select i.job_id as near, l.*, w.next_at,
-  not (w.waits or coalesce(l.run_id = i.job_id, false) or exists (select from jobs where job_id = i.job_id)) as own
-from unnest($1::uuid[]) i(job_id)
-cross join lateral (
-  select least(o.wanted, n.wanted) as next_at, o.wanted is not null as waits
-  from (select (select wanted from waiting where run_id = i.job_id) as wanted) o, (
-    select min(wanted) as wanted from (
-      select wanted, origin, token from waiting where job_id = i.job_id and job_id <> run_id order by wanted limit 1000) w
-    where origin is null and token = 0) n) w
-left join lateral (
-  select * from (
-    select * from running_runs where run_id = i.job_id
-    union all select * from running_runs where job_id = i.job_id and job_id <> run_id
-    union all select * from waiting_runs where run_id = i.job_id and failures + losses > 0
-    union all (select * from (
-      select * from waiting_runs where job_id = i.job_id and job_id <> run_id order by wanted limit 1000) w where failures + losses > 0)) p
-  order by wanted desc, run_id desc limit 1) l on true
+-- What has not ended: the run that is the job itself, of its other runs that wait the first thousand, and the active attempts.
+-- Each part by a key, as a set: for a join the planner would read all of the queue. What has ended is read afterwards: ended_of_jobs.
+-- `next_at` is of runs that wait for their first attempt, `waits` of the run that is the job.
+select run_id as near, w.*, wanted as next_at, true as waits from waiting_runs w where run_id = any($1::uuid[])
+union all
+select i.job_id, t.*, n.next_at, false from unnest($1) i(job_id) cross join lateral (
+  select min(wanted) filter (where origin is null and token = 0) as next_at,
+    (array_agg(run_id order by wanted desc, run_id desc) filter (where failures + losses > 0))[1] as tried
+  from (
+    select run_id, wanted, origin, token, failures, losses from waiting
+    where job_id = i.job_id and job_id <> run_id order by wanted limit 1000) w
+  having count(*) > 0) n
+left join lateral (select * from waiting_runs where run_id = n.tried limit 1) t on true
+union all
+select run_id, r.*, null, false from running_runs r where run_id = any($1)
+union all (
+  select distinct on (job_id) job_id, r.*, null::bigint, false from running_runs r where job_id = any($1) and job_id <> run_id
+  order by job_id, wanted desc, run_id desc)
