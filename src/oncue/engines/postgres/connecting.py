@@ -36,7 +36,8 @@ PINNED = {
     "extra_float_digits": "1",
 }
 
-CONNECT_TIMEOUT = Duration(3 * SECOND)  # so that attempts to connect to a hanging server do not pile up
+# So that attempts to connect to a hanging server do not pile up. One takes four round trips, each up to a second.
+CONNECT_TIMEOUT = Duration(6 * SECOND)
 
 FIRST_OWN_TYPE = 16_384  # lower ids are PostgreSQL's own types, the same in every database of a version
 

@@ -82,6 +82,11 @@ class Pool:
         await asyncio.gather(*(connection.close() for connection in self._open))
         self.terminate()
 
+    def drop_idle(self) -> None:
+        """Close what is idle, because it may be dead."""
+        for connection in list(self._idle):
+            self._end(connection)
+
     def terminate(self) -> None:
         self._closed = True
         for connection in list(self._open):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -21,6 +22,7 @@ from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, Place, limits, options
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
+from oncue.engines.postgres.silence import Silences
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -87,6 +89,7 @@ class Store:
         self._bounced = bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
+        self.silences = Silences(partial(self.connect_outside_pools, "oncue"), clock, self._drop_idle)
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
@@ -134,7 +137,12 @@ class Store:
                     await connection.execute(f"set search_path = {self.place.quoted}")
             await pool.release(connection)
 
+    def _drop_idle(self) -> None:
+        for pool in (self._pool, self._hot, self._asking):
+            pool.drop_idle()
+
     async def close(self) -> None:
+        self.silences.close()
         for pool in (self._pool, self._hot, self._asking):
             try:
                 async with asyncio.timeout(2):
@@ -242,8 +250,10 @@ class Store:
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
         with as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
+        watching = nullcontext() if self._bounced else self.silences.watching(connection)
         try:
-            yield connection
+            with watching:
+                yield connection
         except _DOUBTFUL:
             connection.terminate()
             raise
