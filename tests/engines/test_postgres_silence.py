@@ -77,7 +77,7 @@ async def test_a_listener_whose_connection_died_silently_hears_again(
 ) -> None:
     """Catches a listener that is deaf for ever: all hints would be lost."""
     monkeypatch.setattr(silence, "LISTENER_CHECK", check)
-    monkeypatch.setattr(silence, "LISTENER_TIMEOUT", 1.0)
+    monkeypatch.setattr(silence, "LISTENER_TIMEOUT", Duration(SECOND))
     store, other = behind.store, await place.store()
     hearing = store.signals.listen()
     for _ in Topic:

@@ -22,7 +22,7 @@ from oncue.log import log
 SILENT_AFTER = Duration(SECOND)  # without an answer: then the server is asked
 ASK_AGAIN = Duration(SECOND // 2)
 LISTENER_CHECK = Duration(15 * SECOND)  # a listener has nothing to wait for, so it has to ask
-LISTENER_TIMEOUT = 3.0  # seconds
+LISTENER_TIMEOUT = Duration(3 * SECOND)
 
 # Ours, and at work. The state of a session that another role opened is null, and its row counts as at work.
 AT_WORK = "select pid from pg_stat_activity where pid = any($1::int[]) and state is distinct from 'idle'"
@@ -115,16 +115,18 @@ async def attend(connection: Apart, silences: Silences, clock: Clock, *ends: asy
                     await _either(alarm, *ends)
             alarm.clear()
             if not any(event.is_set() for event in ends):
-                await _answered(connection)
+                await _answered(connection, clock)
     finally:
         silences.alarms.discard(alarm)
 
 
-async def _answered(connection: Apart) -> None:
+async def _answered(connection: Apart, clock: Clock) -> None:
     """Get an answer, or end the connection. The driver's own time limit leaves an error that no code can catch."""
     asking = asyncio.ensure_future(connection.execute("select 1"))
-    _, late = await asyncio.wait({asking}, timeout=LISTENER_TIMEOUT)
-    if late:
+    with suppress(TimeoutError):
+        async with clock.timeout(LISTENER_TIMEOUT):
+            await asyncio.wait({asking})
+    if not asking.done():
         connection.terminate()
     await asking
 
