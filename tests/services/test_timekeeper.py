@@ -48,6 +48,16 @@ async def test_it_asks_thrice_in_quick_succession_and_then_now_and_then() -> Non
     assert waits == [100 * MILLISECOND] * 2 + [5 * SECOND] * 3
 
 
+async def test_after_a_slow_answer_it_asks_again_soon() -> None:
+    """Catches a clock that stays behind by seconds of latency for as long as the next reading takes to come."""
+    clock = Follower()
+    slow = Timekeeper(store_that_takes(clock, Duration(SECOND), Instant(5)), clock)
+
+    waits = [await slow.run_once() for _ in range(4)]
+
+    assert waits == [100 * MILLISECOND] * 2 + [2 * SECOND] * 2
+
+
 async def test_a_step_that_is_not_believed_is_said_loudly_and_once(logged: list[Any]) -> None:
     clock = Follower()
     timekeeper = Timekeeper(store_that_takes(clock, Duration(1), Instant(5)), clock)

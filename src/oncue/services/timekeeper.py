@@ -10,6 +10,8 @@ from oncue.log import log
 SYNC_INTERVAL = Duration(5 * SECOND)
 AT_FIRST = Duration(100 * MILLISECOND)  # the first answer may have been slow, and work starts soon
 FIRST_FEW = 3  # answers
+SLOW = Duration(100 * MILLISECOND)  # an answer; the clock may be behind by as much
+AFTER_A_SLOW_ONE = Duration(2 * SECOND)
 
 
 class Timekeeper:
@@ -24,9 +26,12 @@ class Timekeeper:
     async def run_once(self) -> Duration:
         asked_at = self._clock.monotonic()
         store_now = await self._engine.now()
-        self._report(self._clock.follow(store_now, asked_at, self._clock.monotonic()))
+        answered_at = self._clock.monotonic()
+        self._report(self._clock.follow(store_now, asked_at, answered_at))
         self._answers += 1
-        return AT_FIRST if self._answers < FIRST_FEW else SYNC_INTERVAL
+        if self._answers < FIRST_FEW:
+            return AT_FIRST
+        return AFTER_A_SLOW_ONE if answered_at - asked_at > SLOW else SYNC_INTERVAL
 
     def _report(self, doubted: Duration | None) -> None:
         """Log each clock step once."""

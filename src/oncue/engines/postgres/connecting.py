@@ -42,7 +42,8 @@ PINNED = {
     "extra_float_digits": "1",
 }
 
-CONNECT_TIMEOUT = Duration(3 * SECOND)  # so that attempts to connect to a hanging server do not pile up
+# So that attempts to connect to a hanging server do not pile up. One takes four round trips, each up to a second.
+CONNECT_TIMEOUT = Duration(6 * SECOND)
 
 _PGBOUNCER_IS_FULL = "no more connections allowed"  # max_client_conn; its code says only that the login went wrong
 

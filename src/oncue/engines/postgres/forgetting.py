@@ -78,8 +78,9 @@ async def _erase(connection: Connection, uid: UserNumber, limit: int) -> int:
     notices = [row["run_id"] for row in await connection.fetch(_SQL["erase_notices"], uid, NOTICES, limit)]
     await connection.execute("delete from run_logs where run_id = any($1::uuid[])", notices)
     await connection.execute("delete from quotas where uid = $1", uid)
-    await connection.execute("update objects set gone_at = 0 where uid = $1 and gone_at > 0", uid)
-    return gone + len(notices) + int(await connection.fetchval("select count(*) from objects where uid = $1", uid))
+    await connection.execute(_SQL["erase_objects"], uid, limit)
+    left = "select count(*) from (select from objects where uid = $1 limit $2) few"
+    return gone + len(notices) + int(await connection.fetchval(left, uid, limit))
 
 
 async def _redact(connection: Connection, forgotten: Forgotten, limit: int) -> Forgotten | None:

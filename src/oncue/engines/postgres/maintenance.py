@@ -75,7 +75,7 @@ class PostgresMaintenance:
             partial(self._forget_versions, cutoff),
             partial(self._forget_tags, cutoff),
             partial(idempotency.turn, self._store, now, self._settings.idempotency_retention, self._limit),
-            partial(self._fetch, "forget_api_keys", Instant(now - self._settings.keep_keys)),
+            partial(in_bites, partial(self._count_of, "forget_api_keys", now - self._settings.keep_keys, BITE)),
             partial(in_bites, partial(self._count_of, "forget_sessions", now, BITE)),
             self._forget_lanes,
             self._forget_quotas,

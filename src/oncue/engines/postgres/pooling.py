@@ -38,6 +38,7 @@ class Pool:
         self._kept = kept
         self._open: set[Apart] = set()
         self._opening = 0
+        self._left_behind: set[asyncio.Future[Apart]] = set()  # attempts to connect that no caller waits for
         self._idle: dict[Apart, Timer] = {}
         self._waiting: deque[asyncio.Future[Apart | None]] = deque()
         self._full_until = Instant(0)
@@ -74,6 +75,8 @@ class Pool:
     async def close(self) -> None:
         """Close every connection once it is released. Callers that still wait for one are refused."""
         self._closed = True
+        for dialling in self._left_behind:
+            dialling.cancel()
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
@@ -83,6 +86,11 @@ class Pool:
                 self._rest(released)
         await asyncio.gather(*(connection.close() for connection in self._open))
         self.terminate()
+
+    def drop_idle(self) -> None:
+        """Close what is idle, because it may be dead."""
+        for connection in list(self._idle):
+            self._end(connection)
 
     def terminate(self) -> None:
         self._closed = True
@@ -116,9 +124,14 @@ class Pool:
 
     async def _another(self) -> Apart | None:
         self._opening += 1
+        dialling = asyncio.ensure_future(self._connect())
         try:
-            connection = await self._connect()
+            connection = await asyncio.shield(dialling)
         except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and not dialling.cancelled():
+                self._left_behind.add(dialling)
+                dialling.add_done_callback(self._for_others)
+                raise
             self._opening -= 1
             if isinstance(error, asyncpg.TooManyConnectionsError):
                 self._full_until = Instant(self._clock.monotonic() + FULL_FOR)
@@ -135,6 +148,18 @@ class Pool:
             self._end(connection)
             return None
         return connection
+
+    def _for_others(self, dialled: asyncio.Future[Apart]) -> None:
+        """Keep a connection whose caller has given up: where connecting takes long, all others would give up, too."""
+        self._left_behind.discard(dialled)
+        self._opening -= 1
+        if dialled.cancelled() or dialled.exception() is not None:
+            self._hand_on(None)
+        elif self._closed:
+            dialled.result().terminate()
+        else:
+            self._open.add(dialled.result())
+            self._hand_on(dialled.result())
 
     def _say_full(self, error: BaseException) -> None:
         if not self._said_full:

@@ -14,6 +14,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
+from oncue.engines.postgres.silence import attend
 from oncue.engines.postgres.store import CONNECTION_ERRORS, Store
 
 GATHER_TIME = Duration(5 * MILLISECOND)  # to collect hints before they are sent together
@@ -95,21 +96,12 @@ class PostgresSignals:
                     await connection.add_listener(self._store.place.channel, lambda *said: _understand(said[-1], heard))
                     for topic in Topic:
                         heard.put_nowait(Hint(topic))
-                    await _either(awake, enough)
+                    await attend(connection, self._store.silences, self._store.clock, awake, enough)
                 finally:
                     connection.terminate()
                     self.reconnected += awake.is_set()
             if not awake.is_set():
                 await happens_within(self._store.clock, enough, RECONNECT_DELAY)
-
-
-async def _either(*events: asyncio.Event) -> None:
-    waits = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
 
 
 def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:

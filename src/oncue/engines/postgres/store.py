@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ from oncue.engines.postgres.connecting import (
 )
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
+from oncue.engines.postgres.silence import Silences
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -96,6 +98,7 @@ class Store:
         self._bounced = address.bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
+        self.silences = Silences(partial(self._connect_outside_pools, address.url, name), clock, self._drop_idle)
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> Store:
@@ -144,7 +147,12 @@ class Store:
                     await connection.execute(f"set search_path = {self.place.quoted}")
             await pool.release(connection)
 
+    def _drop_idle(self) -> None:
+        for pool in (self._pool, self._hot, self._asking):
+            pool.drop_idle()
+
     async def close(self) -> None:
+        self.silences.close()
         for pool in (self._pool, self._hot, self._asking):
             try:
                 async with asyncio.timeout(2):
@@ -257,8 +265,10 @@ class Store:
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
         with as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
+        watching = nullcontext() if self._bounced else self.silences.watching(connection)
         try:
-            yield connection
+            with watching:
+                yield connection
         except _DOUBTFUL:
             connection.terminate()
             raise

@@ -83,8 +83,10 @@ def _erase(db: Connection, uid: UserNumber, limit: int) -> int:
         gone += db.changes()
     gone += _erase_notices(db, uid, limit)
     db.execute("delete from quotas where uid = ?", (uid,))
-    db.execute("update objects set gone_at = 0 where uid = ?", (uid,))
-    return gone + db.changes()
+    db.execute(_SQL["erase_objects"], (uid, limit))
+    left = first(db, "select count(*) from (select 1 from objects where uid = ? limit ?)", (uid, limit))
+    assert left is not None, "a count"
+    return gone + int(left[0])
 
 
 def _erase_notices(db: Connection, uid: UserNumber, limit: int) -> int:

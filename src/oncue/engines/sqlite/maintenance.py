@@ -86,8 +86,8 @@ class SqliteMaintenance:
             partial(self._forget, "run_logs", cutoff),
             partial(self._forget, "ledger", cutoff),
             partial(self._forget, "audit", Instant(now - settings.keep_audit)),
-            partial(self._forget_api_keys, Instant(now - settings.keep_keys)),
-            partial(self._forget_sessions, now),
+            partial(self._forget_some, "forget_api_keys", Instant(now - settings.keep_keys)),
+            partial(self._forget_some, "forget_sessions", now),
             partial(self._walk, self._lanes, BEFORE_ALL, _forget_lanes),
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
@@ -121,12 +121,9 @@ class SqliteMaintenance:
         timeout = self._settings.history_timeout
         self._dropped = await drop_before(self._store, cutoff, timeout, archived=self._archived)
 
-    async def _forget_api_keys(self, before: Instant) -> None:
-        await self._store.write(lambda db: fetch(db, _SQL["forget_api_keys"], (before,)))
-
-    async def _forget_sessions(self, now: Instant) -> None:
+    async def _forget_some(self, statement: str, before: Instant) -> None:
         def forget(db: Connection) -> int:
-            db.execute(_SQL["forget_sessions"], (now, BITE))
+            db.execute(_SQL[statement], (before, BITE))
             return db.changes()
 
         await in_bites(lambda: self._store.write(forget))

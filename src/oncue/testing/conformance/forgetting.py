@@ -51,6 +51,17 @@ async def test_who_is_unknown_or_has_the_last_admin_key_is_not_forgotten(store: 
     assert await store.forgetting.begin("ada", store.now) == store.uid
 
 
+async def test_the_objects_of_who_is_forgotten_are_looked_at_in_bites(store: Store) -> None:
+    """Catches one statement for all of them: one user may have millions."""
+    some = [StoredObject(f"v1/payload/1/{n}", store.uid, store.new_id(), Kind.PAYLOAD, 1) for n in range(5)]
+    await store.objects.add(some, store.now)
+    await store.forgetting.begin("ada", store.now)
+
+    for looked_at in (2, 4, 5):
+        assert await store.forgetting.erase(store.uid, 2) == 2
+        assert len((await store.objects.look(store.now)).unused) == looked_at
+
+
 async def test_what_is_left_of_a_user_is_erased_in_bites_and_of_nobody_else(store: Store) -> None:
     keys = [IdempotencyKey(store.new_id().bytes, b"body") for _ in range(5)]
     for uid in (store.uid, store.stranger):
