@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,7 +12,6 @@ from bench.store_proxy import StoreProxy
 from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import PATIENCE, Place, answered, eventually, postgres_of
 
-from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import silence
@@ -51,24 +49,6 @@ async def test_calls_on_connections_that_died_silently_end_soon_and_work_goes_on
         await answered(store.jobs.classes)
         assert len(await asyncio.gather(*(store.jobs.classes() for _ in range(4)))) == 4
         assert [run.run_id for run in await store.claim(worker, run_id)] == [run_id]
-
-
-async def test_a_ping_that_has_less_time_than_connecting_takes_is_answered_in_the_end(behind: Behind) -> None:
-    """Catches connections that are closed because their caller gave up: the next caller would give up, too."""
-    behind.proxy.delay = 0.4  # four round trips to connect, one more to ask
-    pings = 0
-
-    async def pinged() -> bool:
-        nonlocal pings
-        pings += 1
-        with suppress(StoreUnavailable):
-            await behind.store.engine.ping(Duration(SECOND))
-            return True
-        return False
-
-    await eventually(pinged)
-    assert pings > 1
-    behind.proxy.delay = 0.0
 
 
 @pytest.mark.parametrize(("check", "calls"), [(FAR_OFF, True), (SOON, False)], ids=["told by a call", "by itself"])
