@@ -8,9 +8,10 @@ from oncue.clock import Clock
 from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
+from oncue.engines.hints import free_or_held, peeked
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
@@ -119,7 +120,8 @@ class Settling:
                 self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
                 continue
             self._counted.handed_back(len(answer))
-            await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in runs))])
+            back = [peeked(run, run.due) for run in runs if run.run_id in answer]
+            await self._engine.signals.send(free_or_held(back, self._clock.now()))
             await self._changes.of(run.uid for run in runs)
 
     async def _settle_instead(self, refused: Settlement, why: Exception) -> None:
@@ -153,14 +155,13 @@ class Settling:
     async def _tell(self, batch: Sequence[Settlement], *, notices: bool) -> None:
         """Hint to prefetches: a run is retried soon, a lane admitted its next run, or a notice waits for its start."""
         if notices or any(done.run.lane is not None or done.run.gate is not None for done in batch):
-            hint = Hint(Topic.RUNS)
-        else:
-            again = [done.due for done in batch if done.state is State.WAITING and done.due is not None]
-            if not again:
-                return
-            hint = Hint(Topic.RUNS, due=Instant(min(again)))
-        self._prefetch.ask(hint.due)
-        await self._engine.signals.send([hint])
+            self._prefetch.ask(None)
+            await self._engine.signals.send([Hint(Topic.RUNS)])
+            return
+        again = [peeked(done.run, done.due) for done in batch if done.state is State.WAITING and done.due is not None]
+        for hint in free_or_held(again, self._clock.now()):
+            self._prefetch.ask(hint.due, hint.classes)
+            await self._engine.signals.send([hint])
 
 
 def _unwritten(why: Exception) -> str:

@@ -8,6 +8,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
+from oncue.engines.hints import hint_due
 from oncue.engines.port import Engine
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import CLAIM_MISSED, CLAIMED
@@ -81,6 +82,8 @@ class Worker:
         for line in await self._prefetch.crowded_out(capacity):
             if self._attempts.make_room(line.kind, line.size):
                 line.go_first()
+        for hint in hint_due(self._prefetch.to_pass_on(capacity), self._clock.now()):
+            await self._engine.signals.pass_on(hint, self._worker_id)
         wait = self._prefetch.wait(capacity)
         return min(wait, ASK_AGAIN) if self._doubts else wait
 

@@ -136,7 +136,10 @@ class WorkerLoops:
         numbers.read(table.ABANDONED, lambda: {(): self.attempts.left_behind})
 
     def _something_is_due(self, hint: Hint) -> None:
-        self.prefetch.ask(hint.due)
+        if hint.runs:
+            self.prefetch.learn(hint.runs)
+        else:
+            self.prefetch.ask(hint.due, hint.classes)
         self.loops[self.worker.name].wake()
 
     def _cancel_requested(self, hint: Hint) -> None:
