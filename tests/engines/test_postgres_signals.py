@@ -87,9 +87,12 @@ async def test_runs_are_told_to_a_worker_with_room_and_to_no_other(place: Place)
     await store.signals.send([Hint(Topic.RUNS, run.due, runs=(run,))])
     assert await some(listening[able], 1) == [Hint(Topic.RUNS, run.due, str(able), (run,))]
     assert run.run_id == run_id
+    await store.signals.pass_on(Hint(Topic.RUNS, run.due, runs=(run,)), full)
+    assert await some(listening[able], 1) == [Hint(Topic.RUNS, run.due, str(able), (run,))]
+    await store.signals.pass_on(Hint(Topic.RUNS, run.due, runs=(run,)), able)  # the only one with room
     await store.signals.send([Hint(Topic.RUNS)])
 
-    assert [await some(listening[who], 1) for who in (full, other)] == [[Hint(Topic.RUNS)]] * 2
+    assert [await some(listening[who], 1) for who in (able, full, other)] == [[Hint(Topic.RUNS)]] * 3
 
 
 async def test_after_a_gap_every_topic_is_hinted_once(place: Place) -> None:

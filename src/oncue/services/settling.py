@@ -53,7 +53,7 @@ class Settling:
         self._counted = counted
         self._load = load
         self._defaults = defaults
-        self._changes = Changes(engine.signals, clock)
+        self.changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines(every=log_runs)
         self._linger = linger
         self._most = BATCH
@@ -100,7 +100,7 @@ class Settling:
             self._counted.settled(done, answer)
             self._load.add(done)
             await self._tell(done, notices=answer.notices > 0)
-            await self._changes.of(one.run.uid for one in done)
+            await self.changes.of(one.run.uid for one in done)
 
     def _say(self, done: Sequence[Settlement], answer: Settled) -> None:
         if answer.lost:
@@ -122,7 +122,7 @@ class Settling:
             self._counted.handed_back(len(answer))
             back = [peeked(run, run.due) for run in runs if run.run_id in answer]
             await self._engine.signals.send(free_or_held(back, self._clock.now()))
-            await self._changes.of(run.uid for run in runs)
+            await self.changes.of(run.uid for run in runs)
 
     async def _settle_instead(self, refused: Settlement, why: Exception) -> None:
         """Settle a refused outcome by a substitute. The outcome is dropped only when the store accepts the substitute.

@@ -32,6 +32,7 @@ class Worker:
         worker_id: WorkerId,
         prefetch: Prefetch,
         attempts: Attempts,
+        changes: Changes,
         unwanted: Callable[[Claimed], None],
         *,
         lease: Duration,
@@ -44,7 +45,7 @@ class Worker:
         self._worker_id = worker_id
         self._prefetch = prefetch
         self._attempts = attempts
-        self._changes = Changes(engine.signals, clock)
+        self._changes = changes
         self._unwanted = unwanted  # takes runs that came too late to start, to return them to the queue
         self._too_long = Duration(lease // 3)
         self._may_come_true = Duration(2 * store_timeout)  # the store itself gives up a statement after one

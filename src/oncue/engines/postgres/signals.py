@@ -40,6 +40,7 @@ class PostgresSignals:
         self._store = store
         self._recipients = Recipients(workers, store.clock)
         self._pending = Pending()
+        self._passed_on: list[tuple[Hint, WorkerId]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # each with the event that stops it
         self._closing = asyncio.Event()
@@ -48,16 +49,20 @@ class PostgresSignals:
 
     async def send(self, hints: Sequence[Hint]) -> None:
         self._pending.add(hints)
+        self._flush_soon()
+
+    async def pass_on(self, hint: Hint, by: WorkerId) -> None:
+        self._passed_on.append((hint, by))
+        self._pending.something.set()
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if (
             self._pending.something.is_set()
             and not self._closing.is_set()
             and (self._flushing is None or self._flushing.done())
         ):
             self._flushing = asyncio.create_task(self._flush())
-
-    async def pass_on(self, hint: Hint, by: WorkerId) -> None:
-        with suppress(StoreUnavailable, asyncpg.PostgresError):
-            await self.send(await self._recipients.passed_on(hint, by))
 
     async def listen(
         self, topics: Collection[Topic] = EVERY_TOPIC, worker: WorkerId | None = None
@@ -91,12 +96,16 @@ class PostgresSignals:
     async def _flush(self) -> None:
         while self._pending.something.is_set():
             await happens_within(self._store.clock, self._closing, GATHER_TIME)
-            hints = self._pending.take()
+            hints, passed_on, self._passed_on = self._pending.take(), self._passed_on, []
             try:
-                said = list(self._packed(await self._recipients.addressed(hints)))
-                await self._store.fetch(NOTIFY, *map(list, zip(*said, strict=True)))
+                said = await self._recipients.addressed(hints)
+                for hint, by in passed_on:
+                    said += await self._recipients.passed_on(hint, by)
+                if said:
+                    channels, texts = zip(*self._packed(said), strict=True)
+                    await self._store.fetch(NOTIFY, channels, texts)
             except (StoreUnavailable, asyncpg.PostgresError):
-                self.failed += len(hints)
+                self.failed += len(hints) + len(passed_on)
                 return  # hints may be lost: their receivers poll
 
     def _packed(self, hints: Iterable[Hint]) -> Iterator[tuple[str, str]]:
