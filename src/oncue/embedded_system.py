@@ -140,7 +140,7 @@ class _System:
         executors[Isolation.LOOP] = LoopExecutor(settings.max_result_bytes)
         execution = Execution(tasks, executors, threads, settings.kill_grace)
         loops = WorkerLoops(engine, clock, settings, worker_id, offer, execution, chance=Random())
-        listening = Supervised("hints", Listening(engine.signals, loops.concerns).run, clock)
+        listening = Supervised("hints", Listening(engine.signals, loops.concerns, worker_id).run, clock)
         try:
             async with looping(clock, *loops.loops.values()):
                 yield

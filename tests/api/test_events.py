@@ -263,10 +263,10 @@ async def test_many_streams_are_one_subscription_and_one_look(desk: Desk, monkey
     listen, subscriptions, looks = desk.store.engine.signals.listen, 0, Counter[object]()
     recent = desk.store.engine.lists.recent
 
-    def counted() -> Any:
+    def counted(*how: Any) -> Any:
         nonlocal subscriptions
         subscriptions += 1
-        return listen()
+        return listen(*how)
 
     async def look(uid: UserNumber | None, *how: Any) -> Any:
         looks[uid] += 1

@@ -142,7 +142,23 @@ def test_scaling_is_measured_with_one_two_and_four_workers(place: Path) -> None:
     assert [row["note"] for row in rows if row["measure"] == "beside one worker"] == ["2 workers", "4 workers"]
 
 
-@pytest.mark.parametrize("part", ["scale", "soak"])
+@pytest.mark.kills
+@pytest.mark.first
+@pytest.mark.postgres
+@only_in_the_long_version
+def test_a_fleet_is_measured_beside_another_version(place: Path) -> None:
+    same = str(Path(__file__).parents[2] / "src")
+    rows = found_on_postgres(place, "fleet", "--workers", "1", "--quick", "--beside", same)
+
+    found = {(row["measure"], row["note"].partition(";")[0]): row for row in rows}
+    assert {case for _, case in found} >= {"1 worker, idle", "1 worker, 20/s", "1 worker, 100/s"}
+    for what in ("statements", "processor of all workers", "connections", "start lag p50"):
+        assert found[what, "1 worker, 100/s"]["value"] > 0
+        assert "beside" in found[what, "1 worker, 100/s"]["note"]
+    assert found["started early", "of 460"]["value"] == 0
+
+
+@pytest.mark.parametrize("part", ["scale", "soak", "fleet"])
 def test_what_is_for_postgres_is_refused_on_sqlite_alone(part: str) -> None:
     result = CliRunner().invoke(main, ["bench", part, "--only", "sqlite"])
 

@@ -12,15 +12,19 @@ from tests.engines.test_postgres_limits import stopped
 from tests.engines.test_postgres_outside import PATIENCE, Place, eventually, postgres_of
 
 from oncue.domain.instants import SECOND, Duration
+from oncue.domain.load import Load, show_load
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import signals
+from oncue.engines.postgres.connecting import Place as Place_
 from oncue.testing.conformance.store import Store
 from oncue.testing.postgres import PrivatePostgres
 
 place = outside.place
 
-CHANNEL = "oncue"  # of a store in the schema public
-LISTENING = [Hint(topic) for topic in Topic]
+CHANNEL = "oncue"  # of a store in the schema public: what changed
+RUNS, JOBS, W = (Place_("public").channel_of(what) for what in ("runs", "jobs", "w"))
+CANCELS = Place_("public").channel_of("cancel_requests")
+LISTENING = [Hint(topic) for topic in sorted(Topic)]
 
 
 async def some(hints: AsyncIterator[Hint], n: int) -> list[Hint]:
@@ -33,7 +37,8 @@ async def payloads(place: Place) -> AsyncIterator[list[str]]:
     """What travels, as anybody can hear it."""
     heard: list[str] = []
     session = await asyncpg.connect(place.url)
-    await session.add_listener(CHANNEL, lambda *said: heard.append(str(said[-1])))
+    for channel in (CHANNEL, RUNS, JOBS, CANCELS, W):
+        await session.add_listener(channel, lambda *said: heard.append(str(said[-1])))
     try:
         yield heard
     finally:
@@ -62,9 +67,32 @@ async def test_what_one_engine_says_another_hears(place: Place) -> None:
     hints = listener.signals.listen()
     assert await some(hints, len(Topic)) == LISTENING  # said only once it listens: nothing is missed from here on
 
-    await sender.signals.send([Hint(Topic.RUNS, due=sender.now), Hint(Topic.CANCELS, target="w")])
+    await sender.signals.send([Hint(Topic.RUNS, due=sender.now), Hint(Topic.CHANGED, target="7")])
 
-    assert await some(hints, 2) == [Hint(Topic.RUNS, due=sender.now), Hint(Topic.CANCELS, target="w")]
+    assert await some(hints, 2) == [Hint(Topic.RUNS, due=sender.now), Hint(Topic.CHANGED, target="7")]
+
+
+async def test_runs_are_told_to_a_worker_with_room_and_to_no_other(place: Place) -> None:
+    """Catches a fleet in which every hint wakes everybody."""
+    store = await place.store()
+    run_id = await store.one_shot()
+    [run] = await store.running.peek(range(1, 9), store.at(-SECOND), store.now, 9)
+    able, full, other = [await store.worker() for _ in range(3)]
+    await store.fleet.beat(able, store.now, classes=[run.class_id])
+    await store.fleet.beat(full, store.now, classes=[run.class_id], load=show_load(Load(full=(run.class_id,))))
+    listening = {who: store.signals.listen({Topic.RUNS}, who) for who in (able, full, other)}
+    for hints in listening.values():
+        await some(hints, 1)
+
+    await store.signals.send([Hint(Topic.RUNS, run.due, runs=(run,))])
+    assert await some(listening[able], 1) == [Hint(Topic.RUNS, run.due, str(able), (run,))]
+    assert run.run_id == run_id
+    await store.signals.pass_on(Hint(Topic.RUNS, run.due, runs=(run,)), full)
+    assert await some(listening[able], 1) == [Hint(Topic.RUNS, run.due, str(able), (run,))]
+    await store.signals.pass_on(Hint(Topic.RUNS, run.due, runs=(run,)), able)  # the only one with room
+    await store.signals.send([Hint(Topic.RUNS)])
+
+    assert [await some(listening[who], 1) for who in (able, full, other)] == [[Hint(Topic.RUNS)]] * 3
 
 
 async def test_after_a_gap_every_topic_is_hinted_once(place: Place) -> None:
@@ -86,7 +114,8 @@ async def test_what_others_say_on_the_channel_is_passed_over(place: Place) -> No
     hints = store.signals.listen()
     await some(hints, len(Topic))
     for nonsense in ("", "[]", '[{"topic": "none"}]', '{"topic": "runs"}', "\u2028"):
-        await place.session.execute("select pg_notify($1, $2)", CHANNEL, nonsense)
+        for channel in (CHANNEL, RUNS):
+            await place.session.execute("select pg_notify($1, $2)", channel, nonsense)
     await store.signals.send([Hint(Topic.RUNS)])
 
     assert await some(hints, 1) == [Hint(Topic.RUNS)]
@@ -101,11 +130,11 @@ async def test_thousands_of_hints_travel_as_a_few(place: Place) -> None:
     async with payloads(place) as heard:
         for n in range(5_000):
             await store.signals.send(
-                [Hint(Topic.RUNS, due=store.at(5_000 - n)), Hint(Topic.CANCELS, target=f"w{n % 20}")]
+                [Hint(Topic.RUNS, due=store.at(5_000 - n)), Hint(Topic.CHANGED, target=f"{n % 20}")]
             )
         await eventually(lambda: said(heard, 21))
 
-    assert len(heard) <= 3
+    assert len(heard) <= 4
     assert Hint(Topic.RUNS, due=store.at(1)) in decoded(heard)
 
 
@@ -123,11 +152,11 @@ async def test_long_targets_travel_in_pieces_and_the_longest_not_at_all(place: P
     targets = [f"{n:02}" + "ü" * 1_500 for n in range(20)]
     async with payloads(place) as heard:
         await store.signals.send([Hint(Topic.CHANGED, target=target) for target in targets])
-        await store.signals.send([Hint(Topic.CANCELS, target="x" * 9_000)])
+        await store.signals.send([Hint(Topic.CHANGED, target="x" * 9_000)])
         await eventually(lambda: said(heard, 21))
 
     assert max(len(text.encode()) for text in heard) < 8_000
-    assert decoded(heard) == [*(Hint(Topic.CHANGED, target=target) for target in targets), Hint(Topic.CANCELS)]
+    assert decoded(heard) == [*(Hint(Topic.CHANGED, target=target) for target in targets), Hint(Topic.CHANGED)]
 
 
 @pytest.mark.parametrize("size", range(7_850, 7_960, 10))

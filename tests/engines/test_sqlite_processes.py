@@ -212,13 +212,13 @@ class TestSignals:
         greetings = [await anext(mine) for _ in Topic]
 
         await signals.send(
-            [Hint(Topic.RUNS, Instant(9)), Hint(Topic.RUNS, Instant(7)), Hint(Topic.CANCELS, target="me")]
+            [Hint(Topic.RUNS, Instant(9)), Hint(Topic.RUNS, Instant(7)), Hint(Topic.CHANGED, target="me")]
         )
 
         assert {hint.topic for hint in greetings} == set(Topic)
         assert [await anext(mine), await anext(mine)] == [
             Hint(Topic.RUNS, Instant(7)),
-            Hint(Topic.CANCELS, target="me"),
+            Hint(Topic.CHANGED, target="me"),
         ]
         assert heard(process) == "runs 7 None"
         await signals.close()

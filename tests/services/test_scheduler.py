@@ -15,6 +15,7 @@ from oncue.domain.planning import MOST_LATE, MOST_RUNS, PLANNED_AT_ONCE, DueJob,
 from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State, Trigger
 from oncue.domain.schedule import Schedule
+from oncue.engines.hints import SOON
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import planning as postgres_planning
 from oncue.engines.postgres import rows as postgres_rows
@@ -54,7 +55,9 @@ def every(length: int, since: Instant, until: int) -> list[int]:
 # ------------------------------------------------------------------------------------------------------- when and how
 
 
-async def test_an_occurrence_is_planned_a_horizon_ahead_and_workers_are_told(store: Store, hints: list[Hint]) -> None:
+async def test_an_occurrence_is_planned_a_horizon_ahead_and_workers_are_told_of_late_plans(
+    store: Store, hints: list[Hint]
+) -> None:
     job_id = await store.recurring(every=MINUTE)
     due = store.at(MINUTE)
 
@@ -65,7 +68,11 @@ async def test_an_occurrence_is_planned_a_horizon_ahead_and_workers_are_told(sto
     store.advance(1)
     assert await on(store).run_once() == SECOND
     assert await planned(store, job_id) == [due]
-    assert hints == [Hint(Topic.RUNS, due=due)]
+    assert hints == []  # workers look by then
+
+    store.advance(MINUTE + HORIZON - SOON)
+    await on(store).run_once()
+    assert hints == [Hint(Topic.RUNS, due=due + MINUTE)]
 
 
 async def test_waits_are_capped_whatever_comes_next(store: Store) -> None:

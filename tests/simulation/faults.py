@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from tests.simulation.process import Process
 
 from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.sqlite.store import Act, Store, _Queued
@@ -195,6 +196,9 @@ class Signals:
                 self._way.deliver(hint)
             if lost and chance.random() < lost:
                 self._way.later(self._late(hint, STEP * chance.randrange(1, 20)))
+
+    async def pass_on(self, hint: Hint, by: WorkerId) -> None:
+        await self.send([hint])
 
     async def _late(self, hint: Hint, length: int) -> None:
         await self._process.clock.sleep(Duration(length))

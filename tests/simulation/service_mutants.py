@@ -16,7 +16,7 @@ from oncue.domain.ids import SCHEDULE, RunId, UserNumber
 from oncue.domain.instants import HOUR, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey, Offer, Priority, Resources, mismatch
 from oncue.domain.planning import plan
-from oncue.domain.run import Claimed, RunView, State
+from oncue.domain.run import Claimed, Peeked, RunView, State
 from oncue.engines.port import Planned
 from oncue.services import attempts, capacity, choosing, prefetch
 from oncue.services.attempts import ActiveAttempt, Attempts, End, Stop
@@ -38,6 +38,23 @@ def starting_without_a_claim(patch: pytest.MonkeyPatch) -> None:
         return [as_claimed(view) for view in views if view is not None and view.state is State.WAITING]
 
     patch.setattr(Worker, "_claim", look_only)
+
+
+def starting_what_a_hint_names_without_a_claim(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Capacity, "left_ended", lambda *_: None)
+    learn, claim, named = prefetch.Prefetch.learn, Worker._claim, set[RunId]()
+
+    def believe(looking: prefetch.Prefetch, runs: Sequence[Peeked]) -> None:
+        named.update(run.run_id for run in runs)
+        learn(looking, runs)
+
+    async def claim_the_others(worker: Any, due: Sequence[RunId]) -> list[Claimed]:
+        views = [await worker._engine.history.run(None, run_id) for run_id in due if run_id in named]
+        believed = [as_claimed(view) for view in views if view is not None and view.state is State.WAITING]
+        return [*believed, *await claim(worker, [run_id for run_id in due if run_id not in named])]
+
+    patch.setattr(prefetch.Prefetch, "learn", believe)
+    patch.setattr(Worker, "_claim", claim_the_others)
 
 
 def as_claimed(view: RunView) -> Claimed:
@@ -218,6 +235,7 @@ def taking_no_turns(patch: pytest.MonkeyPatch) -> None:
 # Each bug, and a seed whose story it spoils.
 SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "a worker starts what it saw without claiming it": (starting_without_a_claim, 1),
+    "a worker starts what a hint names without claiming it": (starting_what_a_hint_names_without_a_claim, 1),
     "a worker forgets claims whose answer was lost": (forgetting_claims_without_an_answer, 6),
     "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 96),
     "what was cancelled is not stopped": (not_stopping_what_was_cancelled, 145),

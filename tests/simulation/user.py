@@ -28,6 +28,7 @@ from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import RunView
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Cancelled, Hint, NewJob, Topic
+from oncue.intake.new_jobs import hints_of
 
 T = TypeVar("T")
 NEVER_ANSWERED = 1 << 60
@@ -223,9 +224,7 @@ class User:
         answered = self.note(f"has made {[short(one.job.job_id) for one in new]}")
         for one in new:
             self.memory.jobs[one.job.job_id].created = answered
-        await self.engine.signals.send(
-            [Hint(Topic.RUNS, due=min(one.run.wanted for one in new if one.run))] if new[0].run else []
-        )
+        await self.engine.signals.send([hint for hint in hints_of(new, self.world.clock.now()) if new[0].run])
 
     # -------------------------------------------------------------------------------------------------------- changing
 

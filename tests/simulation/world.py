@@ -50,6 +50,7 @@ from oncue.testing.clock import SOME_DAY, FakeClock
 STORM = 25 * SECOND
 REST_WITHIN = 120 * SECOND  # after the storm: three losses in a row, and whoever queues behind them
 MISTAKES = (-20 * SECOND, -5 * MINUTE, -HOUR, HOUR, 365 * DAY)
+TOLD_OF = 6  # workers, of the last ones started: about half of them are dead
 LIVE = frozenset({State.WAITING, State.RUNNING})
 # Commits wait for the disk, and it is not the disk that is tried here.
 IN_MEMORY = Path("/dev/shm")
@@ -115,6 +116,9 @@ class World:
         self.storm_ends = Instant(self.clock.now() + STORM)
         self.processes: list[Process] = []
         self.crews: list[Crewed] = []
+        self.ever: list[Crewed] = []  # also the dead
+        self.whom = Random(seed + 2)
+        self.deaf = seed % 9 == 4  # no hint ever arrives
         self.shapes: dict[WorkerId, Shape] = {}
         self.meterings: list[Actor] = []
         self.rules: dict[str, Rules] = {}  # of time zones, that each scheduler goes by
@@ -163,11 +167,15 @@ class World:
                     journal.handed_back.update(answer)
 
     def _deliver(self, hint: Hint) -> None:
-        for crewed in self.crews:
+        """To everybody, or as engines do for many workers: to two at random, which may be full, or dead for long."""
+        if self.deaf:
+            return
+        few = hint.runs or hint.classes
+        for crewed in self.whom.sample(self.ever[-TOLD_OF:], min(2, len(self.ever))) if few else self.crews:
             concern = crewed.crew.concerns.get(hint.topic)
             if concern is not None and not crewed.process.dead:
                 concern(hint)
-        if hint.topic is Topic.RUNS and (hint.due is None or hint.due <= self.clock.now() + AHEAD):
+        if hint.topic is Topic.RUNS and not few and (hint.due is None or hint.due <= self.clock.now() + AHEAD):
             for rate_limiter in self.meterings:
                 rate_limiter.wake()
 
@@ -234,6 +242,7 @@ class World:
         process.act("keeper", lambda: self._keep(crewed), self.journal)
         self._keep_time(process, engine)
         self.crews.append(crewed)
+        self.ever.append(crewed)
 
     async def _keep(self, crewed: Crewed) -> int:
         """Beats in place of a keeper; a worker that is buried or was not heard for too long is ended."""
@@ -249,6 +258,8 @@ class World:
                 self.kill_worker(crewed, keeper_lives=True)
             else:
                 crewed.beaten_at = asked_at
+                peers = crewed.crew.prefetch.peers
+                peers.place, peers.count = beat.place, max(1, beat.peers)
         return lease // BEATS
 
     def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, handed_back: tuple[Any, ...] = ()) -> None:

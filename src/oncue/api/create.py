@@ -28,17 +28,16 @@ from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
 from oncue.domain.fields import Reader, choice
 from oncue.domain.ids import ClassId, JobId, sequel
-from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.instants import Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.engines.port import Created, NewJob
 from oncue.intake.context import TURN
 from oncue.intake.definitions import Definitions, checked, in_trace
-from oncue.intake.new_jobs import CREATE, hint_of, hints_of, new_job, refuse_over_quota
+from oncue.intake.new_jobs import CREATE, hints_of, new_job, refuse_over_quota
 from oncue.intake.secrets import warnings_of
 from oncue.metrics.table import ACCEPTED
 
 DRY_RUN: Mapping[str, Reader] = {"dry_run": choice({"true": True, "false": False})}
-FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
 LARGEST_BATCH = 10_000  # jobs
 BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
 
@@ -70,8 +69,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     if created.outcome is Created.REPEATED:
         return unchanged(await _made_before(api, created.job_id, caller))
     api.numbers.add(ACCEPTED, "single")
-    if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
-        await api.engine.signals.send([hint])
+    await api.engine.signals.send(hints_of([new], api.clock.now()))
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
     shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return Outcome(shown, (Changed(caller.uid, job_id),), Unlogged.STORED)
@@ -123,7 +121,7 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     refuse_reused(*created)
     refuse_over_quota(news, created)
     api.numbers.add(ACCEPTED, "batch", n=len(created))
-    await api.engine.signals.send(hints_of(news))
+    await api.engine.signals.send(hints_of(news, api.clock.now()))
     made = {"job_ids": [one.job_id for one in created], "warnings": definitions.warnings}
     return outcome(answer(made, HTTPStatus.CREATED), (Changed(caller.uid, jobs=True),))
 

@@ -29,7 +29,7 @@ from oncue.domain.schedule_fields import KINDS, rescheduled
 from oncue.engines.port import Created
 from oncue.intake.definitions import checked, in_trace
 from oncue.intake.edits import decide, in_step, is_so, is_stored, store_edit, until_settled
-from oncue.intake.new_jobs import hint_of, new_job, refuse_over_quota
+from oncue.intake.new_jobs import hints_of, new_job, refuse_over_quota
 from oncue.intake.secrets import Warnings, warnings_of
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
@@ -251,7 +251,7 @@ async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warn
     if created.outcome is not Created.NEW:
         return None
     api.numbers.add(ACCEPTED, "apply")
-    await api.engine.signals.send([hint_of(new)])
+    await api.engine.signals.send(hints_of([new], api.clock.now()))
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
     shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return outcome(shown, (Changed(job.uid, job.job_id),))

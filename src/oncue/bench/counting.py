@@ -13,6 +13,7 @@ from oncue.bench.scaling import staffed
 from oncue.bench.stand import WORK, Stand
 
 WARM_UP = 2_000  # runs of each worker
+ROUNDS = 9
 
 
 async def counting(stand: Stand, options: Options, step: Step) -> list[Row]:
@@ -21,11 +22,12 @@ async def counting(stand: Stand, options: Options, step: Step) -> list[Row]:
     for worker in stand.processes.of("worker"):  # each round has its own
         stand.processes.stop(worker)
     spent: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(options.rounds):
+    rounds = options.rounds or ROUNDS
+    for number in range(rounds):
         for counts in (True, False) if number % 2 else (False, True):  # neither always goes first
             spent[counts].append(await _round(stand, options, step, counts))
     with_it, without = median(spent[True]), median(spent[False])
-    note = f"median of {options.rounds} rounds, {options.runs:,} runs each"
+    note = f"median of {rounds} rounds, {options.runs:,} runs each"
     return [
         Row(measures.COUNTING, with_it, note),
         Row(measures.NOT_COUNTING, without, note),

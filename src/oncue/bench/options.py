@@ -23,8 +23,15 @@ class Options(msgspec.Struct, frozen=True):
     """Of the soak: drop it as it ages, archive it before that, or keep it."""
     workers: tuple[int, ...] = (1, 2, 4)
     """Workers in each round of `scale`."""
-    rounds: int = 9
-    """Of `counting`, each with and without."""
+    rounds: int | None = None
+    """Of `counting`, each with and without (None: 9), and of `fleet` (None: 3)."""
+    fleet: tuple[int, ...] = (1, 10, 20, 50)
+    """Workers in each step of a round of `fleet`."""
+    fleet_rates: tuple[int, ...] = (0, 20, 100)
+    """Runs a second that each of these fleets has."""
+    fleet_seconds: int = 10
+    beside: str | None = None
+    """The `src` of another version, which `fleet` measures in turn with this one."""
     intake: int = 50_000
     """Rows of the outbox that are taken in."""
     recurring: tuple[int, ...] = (3_000, 10_000)
@@ -46,6 +53,8 @@ QUICK = Options(
     seconds=4,
     minutes=1,
     rounds=1,
+    fleet=(1, 4),
+    fleet_seconds=3,
     intake=10_000,
     recurring=(3_000,),
     recurring_seconds=3,

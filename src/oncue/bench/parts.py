@@ -12,6 +12,7 @@ from oncue.bench import measures
 from oncue.bench.counting import counting
 from oncue.bench.creating import create
 from oncue.bench.filling import full, snapshot
+from oncue.bench.fleet import fleet, fleet_stand
 from oncue.bench.idling import idle
 from oncue.bench.intake import intake
 from oncue.bench.measures import Row, Step
@@ -42,8 +43,9 @@ PARTS: dict[str, Part] = {
     "soak": soak,
     "counting": counting,
     "intake": intake,
+    "fleet": fleet,
 }
-BY_NAME_ONLY = ("soak", "counting", "intake")
+BY_NAME_ONLY = ("soak", "counting", "intake", "fleet")
 EVERY = tuple(name for name in PARTS if name not in BY_NAME_ONLY)
 USUAL = tuple(name for name in EVERY if name not in ("full", "scale"))
 PLACES: dict[str, Place] = {
@@ -51,6 +53,7 @@ PLACES: dict[str, Place] = {
     "soak": narrow_history,
     "counting": roles_apart,
     "intake": roles_apart,
+    "fleet": fleet_stand,
 }
 """Of parts that do not share `oncue up` with the others. They are for PostgreSQL: one file is for one machine."""
 WARM_UP = 2_000  # runs

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -24,13 +25,13 @@ class BenchFailed(OncueError):
 class Process:
     """A running role, in its own session: Ctrl-C reaches us, and we stop it."""
 
-    def __init__(self, role: str, command: list[str], folder: Path, said: Path) -> None:
+    def __init__(self, role: str, command: list[str], environment: Mapping[str, str], said: Path) -> None:
         self.role = role
         self._said = said
         with said.open("w") as file:
             self._process = subprocess.Popen(
                 command,
-                env=os.environ | {ENVIRONMENT: str(folder)},
+                env=os.environ | environment,
                 stdout=subprocess.PIPE,
                 stderr=file,
                 start_new_session=True,
@@ -51,6 +52,9 @@ class Process:
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
+    def ask_to_end(self) -> None:
+        self._process.terminate()
+
     def end(self) -> None:
         """Stop it: ask it to finish, then to stop at once, then kill it. It is always gone, and its worker with it."""
         with self._process:
@@ -66,7 +70,9 @@ class Process:
 class Processes:
     """Roles on one database, while the block lasts."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, source: str | None = None) -> None:
+        """`source`: the `src` of another version, whose code they run."""
+        self._environment = {ENVIRONMENT: str(folder)} | ({"PYTHONPATH": source} if source else {})
         self._where = ("--engine", url, "--data-dir", str(folder))
         self._folder = folder
         self._all: list[Process] = []
@@ -84,15 +90,18 @@ class Processes:
         """Start `oncue ROLE`."""
         said = self._folder / f"{len(self._all)}.said"
         line = [sys.executable, "-m", "oncue", role, "--json", *self._where, *options]
-        process = Process(role, line, self._folder, said)
+        process = Process(role, line, self._environment, said)
         self._all.append(process)
         self._ends.callback(process.end)
         return process
 
-    def stop(self, process: Process) -> None:
-        """Stop one of them before the others."""
-        self._all.remove(process)
-        process.end()
+    def stop(self, *processes: Process) -> None:
+        """Stop some of them before the others."""
+        for process in processes:
+            self._all.remove(process)
+            process.ask_to_end()
+        for process in processes:
+            process.end()
 
     def of(self, *roles: str) -> list[Process]:
         return [process for process in self._all if process.role in roles]

@@ -13,9 +13,9 @@ def readable() -> bool:
     return PROC.joinpath("self", "stat").exists()
 
 
-def busy_seconds(pid: int) -> float:
-    """Return the processor time of a process and its descendants, also of ended ones: it counts for their parent."""
-    ticks = sum(sum(map(int, stat[11:15])) for stat in family(pid).values())
+def busy_seconds(*pids: int) -> float:
+    """Return the processor time of processes and their descendants, also of ended ones: it counts for their parent."""
+    ticks = sum(sum(map(int, stat[11:15])) for stat in family(*pids).values())
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -35,15 +35,18 @@ def _megabytes(stat: list[str]) -> float:
     return int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def family(pid: int) -> dict[int, list[str]]:
-    """Return a process and its descendants, each with the fields of /proc/PID/stat after the name: state, parent, …"""
+def family(*pids: int) -> dict[int, list[str]]:
+    """Return processes and their descendants, each with the fields of /proc/PID/stat after the name: state, …"""
     stats = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # it ended meanwhile
                 # The name is in brackets and may contain anything, brackets too.
                 stats[int(entry.name)] = entry.joinpath("stat").read_text().rpartition(")")[2].split()
-    found = [pid]
+    children: dict[int, list[int]] = {}
+    for child, stat in stats.items():
+        children.setdefault(int(stat[1]), []).append(child)
+    found = list(pids)
     for one in found:
-        found += [child for child, stat in stats.items() if int(stat[1]) == one]
+        found += children.get(one, [])
     return {one: stats[one] for one in found if one in stats}

@@ -57,12 +57,14 @@ async def staffed(stand: Stand, count: int, step: Step) -> None:
     """Wait until this many workers are registered."""
     for _ in range(count - len(stand.processes.of("worker"))):
         stand.processes.start("worker", *WORK)
-    since = stand.clock.monotonic()
+    before, since = 0, stand.clock.monotonic()
     while (there := len(await stand.client.workers.list())) < count:
         step("starting workers", there, count)
         stand.processes.check()
+        if there > before:
+            before, since = there, stand.clock.monotonic()
         if stand.clock.monotonic() - since > PROGRESS_TIMEOUT:
-            raise stand.processes.failure(f"{there} of {count} workers are there after a minute")
+            raise stand.processes.failure(f"{there} of {count} workers are there, and no other for a minute")
         await stand.clock.sleep(Duration(5 * POLL_INTERVAL))
 
 

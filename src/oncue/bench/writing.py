@@ -19,6 +19,11 @@ def single(stand: Stand, due: Instant) -> bytes:
     return stand.request("POST", "jobs", _job(rfc3339(due)), str(uuid4()))
 
 
+def single_now(stand: Stand) -> bytes:
+    """Return a request for one job that is due at once."""
+    return stand.request("POST", "jobs", _job("now"), str(uuid4()))
+
+
 def batch(stand: Stand, jobs: Sequence[bytes]) -> bytes:
     return stand.request("POST", "jobs/batch", b'{"jobs":[' + b",".join(jobs) + b"]}")
 

@@ -39,8 +39,9 @@ PART is any of
   soak       10,000 a second for half an hour: is it flat? (PostgreSQL)
   counting   nine drains with metrics and nine without, in turn (PostgreSQL)
   intake     50,000 jobs that were enqueued in a transaction (PostgreSQL)
-Without PART all but the last five run. --all adds full and scale; soak,
-counting and intake run only by name.
+  fleet      1, 10, 20 and 50 workers: idle, 20 and 100 a second (PostgreSQL)
+Without PART all but the last six run. --all adds full and scale; soak,
+counting, intake and fleet run only by name.
 
 \b
 Examples:
@@ -49,6 +50,7 @@ Examples:
   oncue bench sustained --seconds 120 --only postgres
   oncue bench soak --minutes 10 --rate 5000 --only postgres --html soak.html
   oncue bench soak --minutes 10 --only postgres --history archive
+  oncue bench fleet --beside ../before/src --only postgres --json fleet.json
   oncue bench --all --json bench.json --html bench.html
 
 The bench starts a private database of each kind with `oncue up` on it, and removes both afterwards. It creates jobs
@@ -85,7 +87,7 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.argument("parts", metavar="[PART]...", nargs=-1, callback=_known)
 @click.option("--only", type=click.Choice(["sqlite", "postgres"]), help="Measure one engine instead of both.")
 @click.option("--quick", is_flag=True, help="Measure less: both engines within two minutes.")
-@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak`, `counting` and `intake`.")
+@click.option("--all", "every", is_flag=True, help="Measure all parts but those that run only by name.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Number of runs to drain. [default: 100,000]")
 @click.option("--seconds", type=click.IntRange(1), metavar="N", help="Seconds of sustained load. [default: 30]")
 @click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Minutes of soak. [default: 30]")
@@ -99,6 +101,22 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     "--history",
     type=click.Choice(["drop", "archive", "keep"]),
     help="What a soak does with history as it ages: archive it before it is dropped, or keep it. [default: drop]",
+)
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Rounds of counting (9) and of fleet (3).")
+@click.option(
+    "--workers",
+    "fleet",
+    type=click.IntRange(1, 200),
+    multiple=True,
+    metavar="N",
+    callback=lambda _, __, many: tuple(sorted(set(many))) or None,
+    help="Workers of fleet; may be repeated. [default: 1, 10, 20 and 50]",
+)
+@click.option(
+    "--beside",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    metavar="SRC",
+    help="The src of another version: fleet measures it in turn with this one.",
 )
 @click.option("--json", "json_file", type=FILE, callback=_writable, metavar="FILE", help="Write all results as JSON.")
 @click.option("--html", "html_file", type=FILE, callback=_writable, metavar="FILE", help="Write a page with plots.")

@@ -20,6 +20,7 @@ class Load(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_milli: int = 0  # that its runs asked for
     memory_mb: int = 0
     running: int | None = None  # its active runs; None: it does not say
+    full: tuple[ClassId, ...] = ()  # the classes of due runs that it knows and has no room for
 
 
 def free_slots(load: Load) -> dict[str, int]:

@@ -135,8 +135,11 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     updated_at: Instant | None = None  # of a one-shot that was edited
 
 
-class Peeked(msgspec.Struct, frozen=True, gc=False):
-    """A run in a worker's heap. Not a reservation: at the due instant another worker may have it."""
+class Peeked(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A run in a worker's heap. Not a reservation: at the due instant another worker may have it.
+
+    Hints carry it as an array, which is short: new fields need a default.
+    """
 
     run_id: RunId
     due: Instant

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from oncue.clock import Clock
 from oncue.domain.errors import OncueError, StoreRefused, StoreUnavailable
+from oncue.domain.ids import WorkerId
 from oncue.engines.port import (
     Accounts,
     Ahead,
@@ -36,7 +37,9 @@ from oncue.engines.port import (
     Search,
     Sessions,
     Signals,
+    Topic,
 )
+from oncue.engines.port.signals import EVERY_TOPIC
 from oncue.metrics.metric import OTHER, Labels
 from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import CONNECTIONS, CONNECTIONS_USED, HINTS, STORE_CALLS, STORE_ERRORS
@@ -157,8 +160,14 @@ class CountedSignals:
             self._numbers.add(HINTS, hint.topic, "sent")
         await self._signals.send(hints)
 
-    async def listen(self) -> AsyncIterator[Hint]:
-        async for hint in self._signals.listen():
+    async def pass_on(self, hint: Hint, by: WorkerId) -> None:
+        self._numbers.add(HINTS, hint.topic, "passed_on")
+        await self._signals.pass_on(hint, by)
+
+    async def listen(
+        self, topics: Collection[Topic] = EVERY_TOPIC, worker: WorkerId | None = None
+    ) -> AsyncIterator[Hint]:
+        async for hint in self._signals.listen(topics, worker):
             self._numbers.add(HINTS, hint.topic, "heard")
             yield hint
 

@@ -29,6 +29,10 @@ class KnownClasses:
         self._came: list[ClassId] = []
         self._gone = False
 
+    def is_new(self, class_id: ClassId) -> bool:
+        """Whether it was added since the last read."""
+        return class_id > self._newest
+
     def changes(self) -> tuple[list[ClassId], bool]:
         """Return which classes came and whether any went, since the last call. Failures in between lose nothing."""
         found = (self._came, self._gone)

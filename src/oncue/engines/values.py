@@ -380,13 +380,20 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Topic(StrEnum):
-    RUNS = "runs"  # a run is due at `due`: workers look from there on
+    RUNS = "runs"  # a run is due at `due`: workers look from there on, or take the `runs` that the hint names
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
     CANCELS = "cancel_requests"  # the worker `target` has cancel requests
     CHANGED = "changed"  # a change that watchers may show, of the user whose number `target` begins with
 
 
-class Hint(msgspec.Struct, frozen=True):
+class Hint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Nothing follows from it but a look or a claim: it may be late, doubled, lost or wrong.
+
+    RUNS and CANCELS with a `target` are for the worker with that id, others for all who follow the topic.
+    """
+
     topic: Topic
     due: Instant | None = None
     target: str | None = None
+    runs: tuple[Peeked, ...] = ()  # of RUNS: all that are due, and nothing holds them. Empty: look
+    classes: tuple[ClassId, ...] = ()  # of RUNS without names: those to look for. Empty: any

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Sequence
 from oncue.domain import change
 from oncue.domain.errors import Conflict
 from oncue.domain.ids import ClassId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.job import Job
+from oncue.domain.lane import FREE
 from oncue.domain.notices import late_notices
 from oncue.domain.quota import exceeded
 from oncue.domain.reference import size_of
+from oncue.domain.run import Peeked
+from oncue.engines.hints import free_or_held
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Topic, Usage
 
 CREATE = "job.create"  # its name in the audit log
+FAR_OFF = Duration(10 * SECOND)  # schedulers poll sooner than this, without a hint
 
 
 def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defaults: KnownDefaults) -> NewJob:
@@ -26,21 +30,15 @@ def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defa
     return NewJob(job, class_id, run=run, quota=quota, notices=late)
 
 
-def hint_of(new: NewJob) -> Hint:
-    [hint] = hints_of([new])
-    return hint
-
-
-def hints_of(news: Iterable[NewJob]) -> list[Hint]:
-    """Of each topic, the earliest hint."""
-    runs, jobs = list[Instant](), list[Instant]()
+def hints_of(news: Iterable[NewJob], now: Instant) -> list[Hint]:
+    """Hint at runs that are due soon, by their names where nothing holds them, and at jobs to be planned soon."""
+    runs, jobs = list[tuple[Peeked, bool]](), list[Instant]()
     for new in news:
-        if new.run is not None:
-            runs.append(new.run.wanted)
-        elif new.cursor is not None:
+        if (run := new.run) is not None:
+            runs.append((Peeked(run.run_id, run.wanted, run.class_id, run.uid), run.lanes is not FREE))
+        elif new.cursor is not None and new.cursor.next_at < now + FAR_OFF:
             jobs.append(new.cursor.next_at)
-    earliest = ((Topic.RUNS, runs), (Topic.JOBS, jobs))
-    return [Hint(topic, due=min(instants)) for topic, instants in earliest if instants]
+    return [*free_or_held(runs, now), *([Hint(Topic.JOBS, due=min(jobs))] if jobs else [])]
 
 
 def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> None:

@@ -265,7 +265,8 @@ CONNECTIONS_USED = _gauge("oncue_store_connections_used", ALL, "Connections that
 HINTS = _counter(
     "oncue_hints_total",
     ALL,
-    "Hints between processes. way: sent, heard, failed (not sent), reconnected (some may be missed).",
+    "Hints between processes. way: sent, passed_on (no room), heard, failed (not sent),"
+    " reconnected (some may be missed).",
     ("topic", "way"),
 )
 CLOCK_OFFSET = _gauge(

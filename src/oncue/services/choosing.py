@@ -119,6 +119,7 @@ class ClassQueue:
         self.paused = False  # its queue is paused: none of its runs can be claimed
         self.runs = InOrder()  # all have one priority: order of due time is order of rank
         self.seen = Instant(0)  # every run due until then has been read once
+        self.newest = self.passed_on = -1  # the `order` of the run that came last, and of the last one passed on
 
     @property
     def hungry(self) -> bool:

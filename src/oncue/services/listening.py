@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from oncue.domain.ids import WorkerId
 from oncue.engines.port import Hint, Signals, Topic
 from oncue.log import log
 
 
 class Listening:
-    def __init__(self, signals: Signals, concerns: Mapping[Topic, Callable[[Hint], None]]) -> None:
+    def __init__(
+        self, signals: Signals, concerns: Mapping[Topic, Callable[[Hint], None]], worker: WorkerId | None = None
+    ) -> None:
         self._signals = signals
         self._concerns = concerns
+        self._worker = worker
 
     async def run(self) -> None:
         """Run until cancelled, or until the engine is closed."""
-        async for hint in self._signals.listen():
-            act = self._concerns.get(hint.topic)
-            if act is not None:
-                self._act(act, hint)
+        async for hint in self._signals.listen(self._concerns.keys(), self._worker):
+            self._act(self._concerns[hint.topic], hint)
 
     def _act(self, act: Callable[[Hint], None], hint: Hint) -> None:
         try:

@@ -37,7 +37,7 @@ class LoadMeter:
                 sums[0] += 1
                 sums[1] += settled.ended_at - settled.started_at
 
-    def read(self, running: int | None = None) -> Load:
+    def read(self, running: int | None = None, full: Sequence[ClassId] = ()) -> Load:
         """Return the load since the last reading. Call it in the event loop's own thread."""
         now, worked = self._clock.monotonic(), self._worked()
         passed = now - self._read_at
@@ -52,6 +52,7 @@ class LoadMeter:
             cpu_milli=cpu_milli,
             memory_mb=memory_mb,
             running=running,
+            full=tuple(full),
             mean={class_id: Duration(round(mean)) for class_id, (mean, _) in self._means.items()},
         )
 

@@ -67,7 +67,7 @@ class OutboxIntake:
         fresh = [new for new, answer in taken.created if answer.outcome is Created.NEW]
         refused = [(row, kept) for row, kept in taken.kept if kept.retry_at >= NEVER]
         if fresh:
-            await self._engine.signals.send(hints_of(fresh))
+            await self._engine.signals.send(hints_of(fresh, self._clock.now()))
             await self._changes.of({new.job.uid for new in fresh})
             self._numbers.add(OUTBOX, "taken", n=len(fresh))
         if refused:

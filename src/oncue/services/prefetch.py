@@ -36,6 +36,8 @@ LIMIT = 10_000  # runs of each class in one read
 LATE = Duration(SECOND)  # from this lateness on users take turns
 FAIR_CLAIM = 300  # runs in one claim while users take turns: no user waits for a thousand runs of another
 PREEMPT_DELAY = Duration(100 * MILLISECOND)  # before a high-priority run preempts: another worker may have a slot
+PASS_ON_DELAY = Duration(20 * MILLISECOND)  # without room, before a due run is passed on to other workers
+PASS_ON_PAUSE = Duration(100 * MILLISECOND)
 LEAVE_ALONE = Duration(MINUTE)  # how long a run that this worker cannot read is ignored
 MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and return to the queue in that time
 LONG_AGO = Instant(0)
@@ -63,6 +65,8 @@ class Prefetch:
         self._crowded_at = LONG_AGO
         self.peers = Peers()
         self._asked = NEVER  # the instant a hint points to
+        self._class_came = False  # a hint is about a class that is not known yet
+        self._pass_on_at = LONG_AGO
         self._look_at = self._sweep_at = self._rest_until = LONG_AGO
 
     @property
@@ -70,9 +74,27 @@ class Prefetch:
         """The classes this worker can run."""
         return tuple(self._classes.known)
 
-    def ask(self, due: Instant | None) -> None:
-        """Read soon from this instant on, because a run is due then (None: any run may be)."""
+    def ask(self, due: Instant | None, classes: Iterable[ClassId] = ()) -> None:
+        """Read soon from this instant on, because a run is due then (None: any run may be), of any class or of these.
+
+        The sweep reads which classes there are; a hint only has them read if it may be about one that is new.
+        """
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
+        self._class_came |= not classes or any(map(self._classes.is_new, classes))
+
+    def learn(self, runs: Sequence[Peeked]) -> None:
+        """Take in runs that a hint names, as if they had been read. The claim finds out what is not so."""
+        known, fresh = self._classes.known, list[Peeked]()
+        for run in runs:
+            same = self._known.get(run.run_id)
+            if run.class_id not in known:
+                if self._classes.is_new(run.class_id):
+                    self.ask(run.due, (run.class_id,))
+            elif same is None:
+                fresh.append(run)
+            elif same.due != run.due:  # one of them is out of date
+                self.ask(min(same.due, run.due), (run.class_id,))
+        self._remember([run for run in fresh if self._class_queue(run.class_id).hungry], "hint")
 
     def look_afresh(self) -> None:
         """Read everything that is due at the next look, however short ago the last one was."""
@@ -106,7 +128,8 @@ class Prefetch:
                 await self._sweep(now)
                 self._sweep_at = Instant(now + self._sweep_every)
             if asked < now + AHEAD:
-                await self._refresh(queues=asked == LONG_AGO)
+                if asked == LONG_AGO or self._class_came:
+                    await self._refresh(queues=asked == LONG_AGO)
                 await self._read("hint", self._hungry(), asked, Instant(now + AHEAD))
             self._rounds.one_more |= asked < now
             poll = now >= self._look_at
@@ -141,6 +164,7 @@ class Prefetch:
         if queues:
             await self._classes.check()
             paused = frozenset(await self._engine.fleet.paused_queues())
+        self._class_came = False
         came, gone = self._classes.changes()
         if paused != self._paused:
             came += [class_id for class_id, key in known.items() if key.queue in self._paused - paused]
@@ -239,6 +263,7 @@ class Prefetch:
                 class_queue = self._class_queue(run.class_id)
                 new = known[run.run_id] = DueRun(run.run_id, run.uid, run.due, class_queue, next(self._order))
                 class_queue.runs.add(new)
+                class_queue.newest = new.order
         self._numbers.add(FOUND, by, n=len(known) - before)
 
     def _forget_left_alone(self) -> None:
@@ -301,8 +326,36 @@ class Prefetch:
                 del self._known[run.run_id]
         class_queue.runs.keep_of_due([run for run in due if run.run_id in but])
 
+    def full(self, capacity: Capacity) -> list[ClassId]:
+        """The classes of due runs that it knows and has no room for."""
+        return [one.class_id for one in self._without_room(capacity)]
+
+    def _without_room(self, capacity: Capacity) -> list[ClassQueue]:
+        return [
+            class_queue
+            for class_queue in self._class_queues.values()
+            if class_queue.runs.how_many_due()
+            and not class_queue.paused
+            and not capacity.fits(class_queue.kind, class_queue.size, class_queue.priority)
+        ]
+
+    def to_pass_on(self, capacity: Capacity) -> list[Peeked]:
+        """The due runs that have had no room here for a while, for other workers; each only once."""
+        now = self._clock.now()
+        if self.peers.count < 2 or now < self._pass_on_at:
+            return []
+        found = list[Peeked]()
+        for class_queue in self._without_room(capacity):
+            stuck = [run for run in class_queue.runs.due() if run.order > class_queue.passed_on]
+            stuck = [run for run in stuck if run.due <= now - PASS_ON_DELAY and self._known.get(run.run_id) is run]
+            found += [Peeked(run.run_id, run.due, class_queue.class_id, run.uid) for run in stuck]
+            class_queue.passed_on = max((run.order for run in stuck), default=class_queue.passed_on)
+        if found:
+            self._pass_on_at = Instant(now + PASS_ON_PAUSE)
+        return found
+
     def wait(self, capacity: Capacity) -> Duration:
-        """How long until there are runs to read or to claim, or a run to preempt."""
+        """How long until there are runs to read or to claim, or a run to preempt or to pass on."""
         now = self._clock.now()
         class_queues = [class_queue for class_queue in self._class_queues.values() if not class_queue.paused]
         ready = [class_queue for class_queue in class_queues if class_queue.runs.how_many_due()]
@@ -316,6 +369,8 @@ class Prefetch:
         wanted = [due for class_queue in class_queues if (due := class_queue.runs.next_due()) is not None]
         if any(class_queue.priority is Priority.HIGH for class_queue in full):
             wanted.append(Instant(now + PREEMPT_DELAY))
+        if self.peers.count > 1 and any(class_queue.newest > class_queue.passed_on for class_queue in full):
+            wanted.append(max(Instant(now + PASS_ON_DELAY), self._pass_on_at))
         if self._rounds.wanted:
             wanted.append(self._rounds.rest_until)
         at_once = self._asked < now + AHEAD or self._behind(now)

@@ -24,6 +24,7 @@ from oncue.domain.notices import PER_MINUTE, with_notices
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.run import Claimed, Settlement
 from oncue.domain.zones import PACKAGED, Rules
+from oncue.engines.hints import SOON
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Expired, Hint, Planned, Topic
 from oncue.log import log
@@ -88,7 +89,7 @@ class Scheduler:
         planned = await self._plan_all(now)
         self.next_at = planned.next_at
         self._say_whose_zones(planned.newer_rules)
-        if planned.first_due is not None:
+        if planned.first_due is not None and planned.first_due <= self._clock.now() + SOON:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now, lambda run: self._expired(run, now))
         self._numbers.add(table.EXPIRED, n=len(expired))

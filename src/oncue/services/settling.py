@@ -8,9 +8,10 @@ from oncue.clock import Clock
 from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
+from oncue.engines.hints import free_or_held, peeked
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
@@ -52,7 +53,7 @@ class Settling:
         self._counted = counted
         self._load = load
         self._defaults = defaults
-        self._changes = Changes(engine.signals, clock)
+        self.changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines(every=log_runs)
         self._linger = linger
         self._most = BATCH
@@ -99,7 +100,7 @@ class Settling:
             self._counted.settled(done, answer)
             self._load.add(done)
             await self._tell(done, notices=answer.notices > 0)
-            await self._changes.of(one.run.uid for one in done)
+            await self.changes.of(one.run.uid for one in done)
 
     def _say(self, done: Sequence[Settlement], answer: Settled) -> None:
         if answer.lost:
@@ -119,8 +120,9 @@ class Settling:
                 self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
                 continue
             self._counted.handed_back(len(answer))
-            await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in runs))])
-            await self._changes.of(run.uid for run in runs)
+            back = [peeked(run, run.due) for run in runs if run.run_id in answer]
+            await self._engine.signals.send(free_or_held(back, self._clock.now()))
+            await self.changes.of(run.uid for run in runs)
 
     async def _settle_instead(self, refused: Settlement, why: Exception) -> None:
         """Settle a refused outcome by a substitute. The outcome is dropped only when the store accepts the substitute.
@@ -153,14 +155,13 @@ class Settling:
     async def _tell(self, batch: Sequence[Settlement], *, notices: bool) -> None:
         """Hint to prefetches: a run is retried soon, a lane admitted its next run, or a notice waits for its start."""
         if notices or any(done.run.lane is not None or done.run.gate is not None for done in batch):
-            hint = Hint(Topic.RUNS)
-        else:
-            again = [done.due for done in batch if done.state is State.WAITING and done.due is not None]
-            if not again:
-                return
-            hint = Hint(Topic.RUNS, due=Instant(min(again)))
-        self._prefetch.ask(hint.due)
-        await self._engine.signals.send([hint])
+            self._prefetch.ask(None)
+            await self._engine.signals.send([Hint(Topic.RUNS)])
+            return
+        again = [peeked(done.run, done.due) for done in batch if done.state is State.WAITING and done.due is not None]
+        for hint in free_or_held(again, self._clock.now()):
+            self._prefetch.ask(hint.due, hint.classes)
+            await self._engine.signals.send([hint])
 
 
 def _unwritten(why: Exception) -> str:

@@ -73,7 +73,7 @@ class Submitting:
             return tuple(sequel(created[0].job_id, index) for index in range(len(created)))
         _refuse(created)
         refuse_over_quota(news, created)
-        await self._engine.signals.send(hints_of(news))
+        await self._engine.signals.send(hints_of(news, self._clock.now()))
         await self._changes.of([run.uid])
         return tuple(one.job_id for one in created)
 

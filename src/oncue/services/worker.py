@@ -8,6 +8,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
+from oncue.engines.hints import hint_due
 from oncue.engines.port import Engine
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import CLAIM_MISSED, CLAIMED
@@ -31,6 +32,7 @@ class Worker:
         worker_id: WorkerId,
         prefetch: Prefetch,
         attempts: Attempts,
+        changes: Changes,
         unwanted: Callable[[Claimed], None],
         *,
         lease: Duration,
@@ -43,7 +45,7 @@ class Worker:
         self._worker_id = worker_id
         self._prefetch = prefetch
         self._attempts = attempts
-        self._changes = Changes(engine.signals, clock)
+        self._changes = changes
         self._unwanted = unwanted  # takes runs that came too late to start, to return them to the queue
         self._too_long = Duration(lease // 3)
         self._may_come_true = Duration(2 * store_timeout)  # the store itself gives up a statement after one
@@ -81,6 +83,8 @@ class Worker:
         for line in await self._prefetch.crowded_out(capacity):
             if self._attempts.make_room(line.kind, line.size):
                 line.go_first()
+        for hint in hint_due(self._prefetch.to_pass_on(capacity), self._clock.now()):
+            await self._engine.signals.pass_on(hint, self._worker_id)
         wait = self._prefetch.wait(capacity)
         return min(wait, ASK_AGAIN) if self._doubts else wait
 

@@ -71,13 +71,9 @@ class WorkerLoops:
         submitting = Submitting(engine, clock, settings, storage)
         self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
+        others = self.prefetch, self.attempts, self.settling.changes, self.ended
         self.worker = Worker(
-            engine,
-            clock,
-            worker_id,
-            self.prefetch,
-            self.attempts,
-            self.ended,
+            *(engine, clock, worker_id, *others),
             lease=settings.lease,
             store_timeout=settings.store_timeout,
             numbers=numbers,
@@ -136,7 +132,10 @@ class WorkerLoops:
         numbers.read(table.ABANDONED, lambda: {(): self.attempts.left_behind})
 
     def _something_is_due(self, hint: Hint) -> None:
-        self.prefetch.ask(hint.due)
+        if hint.runs:
+            self.prefetch.learn(hint.runs)
+        else:
+            self.prefetch.ask(hint.due, hint.classes)
         self.loops[self.worker.name].wake()
 
     def _cancel_requested(self, hint: Hint) -> None:

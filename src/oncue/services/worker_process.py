@@ -126,7 +126,7 @@ class WorkerProcess:
             Loop(self, self._clock, self._numbers),
         ]
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
-        listening = Listening(self._engine.signals, self._crew.concerns)
+        listening = Listening(self._engine.signals, self._crew.concerns, self._crew.worker_id)
         supervised.append(Supervised("listening", listening.run, self._clock))
         supervised.append(Supervised("keeper's word", self._receive, self._clock, most_ends=1))  # without it no beats
         await self._told.wait()
@@ -159,7 +159,7 @@ class WorkerProcess:
         if now < self._load_at:
             return Alive(active)
         self._load_at = Instant(now + LOAD_INTERVAL)
-        return Alive(active, self._crew.load.read(active))
+        return Alive(active, self._crew.load.read(active, self._crew.prefetch.full(self._crew.attempts.capacity)))
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""

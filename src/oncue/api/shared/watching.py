@@ -109,9 +109,8 @@ class Watching:
             await task.stop()
 
     async def _listen(self) -> None:
-        async for hint in self._engine.signals.listen():
-            if hint.topic is Topic.CHANGED:
-                self._heard(hint)
+        async for hint in self._engine.signals.listen({Topic.CHANGED}):
+            self._heard(hint)
 
     def _heard(self, hint: Hint) -> None:
         if hint.target is None:

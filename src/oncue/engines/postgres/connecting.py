@@ -130,6 +130,10 @@ class Session(Apart):
         return types, statement
 
 
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 class Place:
     """The schema of our tables. None: not known yet."""
 
@@ -150,7 +154,11 @@ class Place:
         """Where our hints are sent. Its name is as it was before there were schemas, if tables are where they were."""
         if self.schema == "public":
             return "oncue"
-        return f"oncue {hashlib.blake2b((self.schema or '').encode(), digest_size=16).hexdigest()}"
+        return f"oncue {_digest(self.schema or '')}"
+
+    def channel_of(self, what: str) -> str:
+        """Where hints of one topic, or for one worker, are sent: hints on other channels wake no listener of it."""
+        return f"oncue {_digest(f'{self.channel} {what}')}"
 
 
 class Dialling:

@@ -77,12 +77,12 @@ class PostgresEngine:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.capabilities = Capabilities(outbox=True, hints=store.address.hints_arrive)
         self._store = store
-        self._signals = PostgresSignals(store)
         self._pieces = Partitions(store, settings.partition_span)
         self.jobs: Jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
+        self._signals = PostgresSignals(store, self.fleet.workers)
         self.members: Members = PostgresMembers(store)
         self.declaring: Declaring = PostgresDeclaring(store, settings.quota_classes)
         self.objects: Objects = PostgresObjects(store)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -18,9 +18,11 @@ from uuid import uuid4
 import msgspec
 
 from oncue.clock import Clock, Timer
+from oncue.domain.ids import WorkerId
 from oncue.domain.instants import MILLISECOND, Duration
-from oncue.engines.hints import Pending, reader
+from oncue.engines.hints import Pending, is_for, reader
 from oncue.engines.port import Hint, Topic
+from oncue.engines.port.signals import EVERY_TOPIC
 
 SEND_INTERVAL = Duration(5 * MILLISECOND)  # the first hint is sent at once, those that follow within it together
 LONGEST_PATH = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
@@ -47,7 +49,12 @@ class SqliteSignals:
         if self._pausing is None:
             self._flush()
 
-    async def listen(self) -> AsyncIterator[Hint]:
+    async def pass_on(self, hint: Hint, by: WorkerId) -> None:
+        """Does nothing: every hint goes to everybody."""
+
+    async def listen(
+        self, topics: Collection[Topic] = EVERY_TOPIC, worker: WorkerId | None = None
+    ) -> AsyncIterator[Hint]:
         heard = Pending()
         heard.add(Hint(topic) for topic in Topic)
         self._listening.add(heard)
@@ -58,7 +65,8 @@ class SqliteSignals:
             while not self._closed:
                 await heard.something.wait()
                 for hint in heard.take():
-                    yield hint
+                    if hint.topic in topics and is_for(worker, hint):
+                        yield hint
         finally:
             ear.close()
             self._listening.discard(heard)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from uuid import UUID
 
+from oncue.domain.ids import ClassId, RunId, WorkerId
+from oncue.domain.run import Peeked
 from oncue.engines.port import Hint, Topic
 from oncue.testing.conformance.store import Store, meanwhile
 
@@ -27,16 +30,51 @@ async def repeatedly(store: Store, *hints: Hint) -> None:
         await store.claimable()
 
 
-async def exchange(sender: Store, listener: Store, hint: Hint) -> Hint:
+async def exchange(sender: Store, listener: Store, hint: Hint, worker: WorkerId | None = None) -> Hint:
     async with meanwhile(repeatedly(sender, hint)):
-        return await heard(listener.signals.listen(), lambda found: found == hint)
+        return await heard(listener.signals.listen(worker=worker), lambda found: found == hint)
 
 
 async def test_a_hint_reaches_another_process(store: Store) -> None:
     other = await store.second()
 
     assert await exchange(store, other, Hint(Topic.RUNS, due=store.now)) == Hint(Topic.RUNS, due=store.now)
-    assert await exchange(other, store, Hint(Topic.CANCELS, target="w")) == Hint(Topic.CANCELS, target="w")
+    assert await exchange(other, store, Hint(Topic.CHANGED, target="1")) == Hint(Topic.CHANGED, target="1")
+
+
+async def test_a_hint_names_runs(store: Store) -> None:
+    """Whom it reaches is the engine's choice; without a worker that has room it is everybody."""
+    other = await store.second()
+    runs = tuple(Peeked(RunId(UUID(int=n)), store.at(n), ClassId(n), store.uid) for n in range(1, 61))
+
+    found = await exchange(store, other, Hint(Topic.RUNS, store.now, runs=runs))
+
+    assert found.runs == runs
+
+
+async def test_a_hint_for_a_worker_reaches_that_one_alone(store: Store) -> None:
+    mine, others = WorkerId(UUID(int=1)), WorkerId(UUID(int=2))
+    for topic in (Topic.RUNS, Topic.CANCELS):
+        for_me, for_others = (Hint(topic, store.now, target=str(one)) for one in (mine, others))
+        async with meanwhile(repeatedly(store, for_others, for_me)):
+            hints = store.signals.listen(worker=mine)
+            found = [await heard(hints, lambda hint: hint.target is not None) for _ in range(3)]
+
+        assert found == [for_me] * 3
+
+
+async def test_only_the_topics_that_one_follows_are_heard(store: Store) -> None:
+    hint = Hint(Topic.JOBS, due=store.now)
+    async with meanwhile(repeatedly(store, Hint(Topic.RUNS, due=store.now), Hint(Topic.CHANGED, target="1"), hint)):
+        hints = store.signals.listen({Topic.JOBS})
+        found = [await heard(hints, lambda hint: True) for _ in range(4)]
+
+    assert found[1:] == [hint] * 3
+
+
+async def test_runs_that_one_has_no_room_for_are_passed_on_without_an_error(store: Store) -> None:
+    me = await store.worker()
+    await store.signals.pass_on(Hint(Topic.RUNS, store.now, classes=(ClassId(1),)), me)
 
 
 async def test_a_hint_reaches_oneself(store: Store) -> None:
