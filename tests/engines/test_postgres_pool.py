@@ -100,6 +100,7 @@ async def test_a_connection_that_comes_free_is_used_where_the_server_has_no_othe
     pool = Pool(server.connect, clock, 3, LONG)
     first = await pool.acquire()
     second = asyncio.create_task(pool.acquire())
+    await passes(clock, PATIENCE)
     third = asyncio.create_task(pool.acquire())
     await passes(clock, PATIENCE)
     await pool.release(first)

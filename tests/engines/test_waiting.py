@@ -10,9 +10,9 @@ import asyncpg
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.engines.port import Hint, Topic
+from oncue.engines.port import Hint, Topic, Worker
 from oncue.engines.postgres import signals as postgres_signals
-from oncue.engines.postgres.connecting import Dialling, Place
+from oncue.engines.postgres.connecting import Dialling, Place, read_address
 from oncue.engines.postgres.store import CONNECTION_RETRY_DELAY, Store
 from oncue.engines.sqlite.signals import SEND_INTERVAL, SqliteSignals
 from oncue.testing.clock import FakeClock
@@ -42,7 +42,8 @@ class Pool:
 async def test_a_server_without_connections_is_asked_ten_times_a_second() -> None:
     pool: Any = Pool(refusals=2)
     pools: Any = (pool, pool, SimpleNamespace())
-    store = Store("", Dialling(), Place(None), pools, Duration(SECOND), pool.clock, bounced=False)
+    address = read_address("postgresql://127.0.0.1/oncue")
+    store = Store(address, Dialling(), Place(None), pools, Duration(SECOND), pool.clock, "oncue")
     with capture_logs():
         acquiring = asyncio.create_task(store._acquire(pool))
         await settled()
@@ -66,14 +67,18 @@ class Written:
     async def fetch(self, *given: Any) -> None:
         self.at.append(self.clock.monotonic())
 
-    async def connect_outside_pools(self, name: str) -> None:
+    async def connect_listener(self) -> None:
         self.listened_at.append(self.clock.monotonic())
         raise StoreUnavailable("away")
 
 
+async def no_workers() -> Sequence[Worker]:
+    return ()
+
+
 async def test_hints_by_postgres_linger_and_travel_together() -> None:
     store: Any = Written()
-    signals = postgres_signals.PostgresSignals(store)
+    signals = postgres_signals.PostgresSignals(store, no_workers)
     await signals.send([Hint(Topic.RUNS)])
     await settled()
     await signals.send([Hint(Topic.JOBS)])
@@ -87,7 +92,7 @@ async def test_hints_by_postgres_linger_and_travel_together() -> None:
 
 async def test_who_cannot_listen_tries_again_every_second() -> None:
     store: Any = Written()
-    signals = postgres_signals.PostgresSignals(store)
+    signals = postgres_signals.PostgresSignals(store, no_workers)
     listening = asyncio.ensure_future(anext(signals.listen()))
     for _ in range(3):
         await settled()

@@ -50,7 +50,7 @@ Examples:
   oncue bench sustained --seconds 120 --only postgres
   oncue bench soak --minutes 10 --rate 5000 --only postgres --html soak.html
   oncue bench soak --minutes 10 --only postgres --history archive
-  oncue bench fleet --beside ../before/src --only postgres --json fleet.json
+  oncue bench fleet --workers 10 --only postgres --json fleet.json
   oncue bench --all --json bench.json --html bench.html
 
 The bench starts a private database of each kind with `oncue up` on it, and removes both afterwards. It creates jobs
