@@ -65,7 +65,7 @@ async def test_a_listener_whose_connection_died_silently_hears_again(
     behind.proxy.leave_half_open()
 
     async def heard() -> None:
-        while (await anext(hearing)).target != "a worker":
+        while (await anext(hearing)).target != "a user":
             pass
 
     listening = asyncio.create_task(heard())
@@ -73,7 +73,7 @@ async def test_a_listener_whose_connection_died_silently_hears_again(
     async def told() -> bool:
         if calls:
             await answered(store.jobs.classes)
-        await other.signals.send([Hint(Topic.CANCELS, target="a worker")])
+        await other.signals.send([Hint(Topic.CHANGED, target="a user")])
         return listening.done()
 
     await eventually(told)
