@@ -90,11 +90,14 @@ class Prefetch:
             if run.class_id not in known:
                 if self._classes.is_new(run.class_id):
                     self.ask(run.due, (run.class_id,))
-            elif same is None:
+            elif same is not None:
+                if same.due != run.due:  # one of them is out of date
+                    self.ask(min(same.due, run.due), (run.class_id,))
+            elif self._class_queue(run.class_id).hungry:
                 fresh.append(run)
-            elif same.due != run.due:  # one of them is out of date
-                self.ask(min(same.due, run.due), (run.class_id,))
-        self._remember([run for run in fresh if self._class_queue(run.class_id).hungry], "hint")
+            else:  # there is enough to do, but not of this user perhaps: the look gives every user a turn
+                self.ask(run.due, (run.class_id,))
+        self._remember(fresh, "hint")
 
     def look_afresh(self) -> None:
         """Read everything that is due at the next look, however short ago the last one was."""
