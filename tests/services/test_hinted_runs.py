@@ -15,7 +15,7 @@ from oncue.domain.run import Peeked
 from oncue.engines.hints import MOST_NAMED, hint_due
 from oncue.engines.port import Hint, Topic
 from oncue.executors.capture import capture_logging
-from oncue.services import prefetch
+from oncue.services import choosing, prefetch
 from oncue.testing.conformance.store import Store
 
 
@@ -85,6 +85,20 @@ async def test_a_named_run_is_claimed_without_a_look(store: Store, stage: Stage,
 
     assert stage.started == [run_id]
     assert calls == {"claim": 1}
+
+
+async def test_a_named_run_of_a_class_of_which_enough_is_known_causes_a_look(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches a run that waits for the sweep because another user's backlog fills the worker's memory."""
+    crew = await settled(store, stage)
+    hint = await named(store, await store.one_shot())
+    monkeypatch.setattr(choosing, "ENOUGH_DUE", 0)
+    assert crew.prefetch._asked > store.now
+
+    crew.concerns[Topic.RUNS](hint)
+
+    assert crew.prefetch._asked < store.now
 
 
 async def test_a_stale_hint_costs_a_claim_and_starts_nothing(store: Store, stage: Stage, calls: Counter[str]) -> None:
