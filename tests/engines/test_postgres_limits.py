@@ -31,12 +31,7 @@ from oncue.testing.postgres import PrivatePostgres
 
 place = outside.place
 
-TABLES = "waiting running history ledger audit run_logs dead jobs agenda lanes workers tasks classes queues users keys"
 PARTS = 11  # of tending: each is tried, whatever became of the others
-MORE_TABLES = (
-    "job_versions job_tags job_keys pieces repeats_0 repeats_1 repeats_turn tally counters unfinished probe "
-    "objects forgetting notify_defaults notify_targets notices_dropped webhook_secrets streaks"
-)
 
 
 # ------------------------------------------------------------------------------------------------------- locked, silent
@@ -47,7 +42,7 @@ async def test_behind_a_lock_every_call_gives_up_in_time_and_works_again_after(p
     store = await place.store(store_timeout=SHORT, history_timeout=SHORT, pool_size=3)
     calls = await every_verb(store)
     del calls["Engine.now"], calls["Engine.ping"]  # ask no table
-    async with place.locked(*TABLES.split(), *MORE_TABLES.split()):
+    async with place.locked(*await place.tables()):
         took = dict(zip(calls, await asyncio.gather(*map(refused, calls.values())), strict=True))
 
     assert took.pop("Maintenance.maintain") < (PARTS + 4) * SHORT / SECOND

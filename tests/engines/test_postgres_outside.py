@@ -105,6 +105,14 @@ class Place:
         )
         return [row["pid"] for row in found]
 
+    async def tables(self) -> list[str]:
+        """All but the parts of partitioned ones, which are locked with their whole."""
+        found = await self.session.fetch(
+            "select oid::regclass::text as name from pg_class where relkind in ('r', 'p') and not relispartition"
+            " and relnamespace = 'public'::regnamespace"
+        )
+        return [row["name"] for row in found]
+
     async def idle_in_transaction(self) -> list[int]:
         return await self.backends("state like 'idle in transaction%'")
 
