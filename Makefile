@@ -20,6 +20,9 @@ LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops or brow
 # What the dashboard is made of: it is built again when one of these is newer.
 DASHBOARD := $(shell find dashboard/src -type f ! -name '*.d.ts') dashboard/build.mjs dashboard/package-lock.json
 
+# Tests of processes with more rounds, ONCUE_TEST_PROCESSES=long, have their `long` cases, too.
+SHORT := $(if $(filter long,$(ONCUE_TEST_PROCESSES)),, and not long)
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -48,8 +51,8 @@ test-postgres: .venv/dev.stamp ## run the tests that use PostgreSQL, on a server
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
-	@$(PYTEST) -n 5 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
-	  $(PYTEST) -m "kills and alone" $(PROCESS_TESTS) $(ARGS); alone=$$?; \
+	@$(PYTEST) -n 5 --dist loadgroup -m "kills and not alone$(SHORT)" $(PROCESS_TESTS) $(ARGS); together=$$?; \
+	  $(PYTEST) -m "kills and alone$(SHORT)" $(PROCESS_TESTS) $(ARGS); alone=$$?; \
 	  for code in $$together $$alone; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done
 
 .PHONY: attack

@@ -110,6 +110,7 @@ def found_on_postgres(place: Path, *arguments: str) -> list[dict[str, Any]]:
 @pytest.mark.kills
 @pytest.mark.first
 @pytest.mark.postgres
+@only_in_the_long_version
 def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
     rows = found_on_postgres(place, "soak", "--minutes", "0.67", "--rate", "500")
 

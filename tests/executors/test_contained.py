@@ -15,6 +15,8 @@ from oncue.executors.contained import Contained, Ending, How, outlast, start
 from oncue.executors.limits import Limits
 from oncue.executors.output import Output
 
+pytestmark = pytest.mark.kills
+
 LONG = Duration(60 * SECOND)
 SHORT = Duration(100 * MILLISECOND)
 

@@ -33,6 +33,8 @@ from oncue.executors.port import ProcessLost, TaskFailed, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 
+pytestmark = pytest.mark.kills
+
 FILE = str(Path(__file__).with_name("process_tasks.py"))
 WITH_LIFESPAN = str(Path(__file__).with_name("lifespan_tasks.py"))
 SETTINGS = Settings(tasks=(FILE,), kill_grace=Duration(200 * MILLISECOND), max_log_bytes=10_000)

@@ -23,7 +23,7 @@ import pytest
 from tests.ops.programs import program
 from tests.ops.prometheus import Caller, Watched, watching
 from tests.ops.test_prometheus import ALERTS
-from tests.processes.fleet import Fleet, Member, until
+from tests.processes.fleet import Fleet, Member, only_in_the_long_version, until
 
 from oncue.domain.instants import DAY, HOUR
 from oncue.testing.postgres import PrivatePostgres
@@ -121,6 +121,7 @@ def test_all_workers_are_killed_while_runs_are_due(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_there_is_more_work_than_the_workers_have_slots(watched: Watched) -> None:
     deploy(watched, "--concurrency", "2")
     fleet = watched.fleet
@@ -146,6 +147,7 @@ def test_a_task_fails(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_no_worker_sends_notices(watched: Watched) -> None:
     deploy(watched, "--no-notify")
     notify = [{"on": ["dead"], "webhook": "https://example.org/hook"}]
@@ -155,6 +157,7 @@ def test_no_worker_sends_notices(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_the_folder_of_object_storage_is_gone(watched: Watched, tmp_path: Path) -> None:
     folder = tmp_path / "objects"
     for role in ("api", "scheduler", "worker"):
@@ -194,6 +197,7 @@ def test_the_only_scheduler_is_killed_and_comes_back_later(watched: Watched) -> 
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_a_worker_process_blocks_its_loop_and_is_killed_again_and_again(watched: Watched) -> None:
     _, [worker] = deploy(watched)
     with watching(watched) as prometheus:
@@ -208,6 +212,7 @@ def test_a_worker_process_blocks_its_loop_and_is_killed_again_and_again(watched:
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_a_run_is_taken_from_a_worker_that_still_runs_it(watched: Watched) -> None:
     """Set by SQL: the first worker counts as dead. It learns of it by its next heartbeat, two minutes later."""
     _, [first, second] = deploy(watched, "--lease", "10m", workers=2)
@@ -224,6 +229,7 @@ def test_a_run_is_taken_from_a_worker_that_still_runs_it(watched: Watched) -> No
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_a_machine_has_a_wrong_clock(watched: Watched, tmp_path: Path) -> None:
     scheduler, _ = deploy(watched)
     code = "import time\nright = time.time_ns\ntime.time_ns = lambda: right() + 7_000_000_000\n"
@@ -238,6 +244,7 @@ def test_a_machine_has_a_wrong_clock(watched: Watched, tmp_path: Path) -> None:
 
 
 @pytest.mark.ops
+@only_in_the_long_version
 def test_a_process_of_another_version_stays(watched: Watched, tmp_path: Path) -> None:
     deploy(watched)
     with watching(watched) as prometheus:

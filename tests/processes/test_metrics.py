@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.processes.fleet import Fleet, free_port, until
+from tests.processes.fleet import Fleet, free_port, only_in_the_long_version, until
 
 pytestmark = pytest.mark.kills
 
@@ -133,6 +133,7 @@ for n in range({MANY}):
 """
 
 
+@only_in_the_long_version
 def test_users_do_not_multiply_the_series_of_a_process(fleet: Fleet) -> None:
     """As many tasks, queues and names of jobs, and each of them was used."""
     port = Port(fleet)

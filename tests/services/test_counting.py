@@ -26,7 +26,7 @@ from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Kind, Labels, Metric, Roles
 from oncue.metrics.numbers import Bounds, Numbers
-from oncue.metrics.tick import TICK, Tick
+from oncue.metrics.tick import CALM_TICK, LITTLE, TICK, Tick
 from oncue.services import prefetch
 from oncue.services.attempts import Stop
 from oncue.services.channel import Counted, Ready
@@ -453,12 +453,22 @@ async def test_a_tick_says_how_late_it_comes() -> None:
     numbers, clock = numbers_of(), FakeClock()
     tick = Tick(clock, numbers)
     for late in (0, 30 * MILLISECOND, 0):
-        tick()
-        await clock.advance(Duration(TICK + late))
+        await clock.advance(Duration(tick() + late))
     tick()
 
     [delays] = [one.values for one in numbers.series()]
     assert (delays[0], sum(delays[1:])) == (30 * MILLISECOND, 3)
+
+
+def test_the_tick_is_slower_while_little_happens() -> None:
+    numbers = numbers_of()
+    tick, calls = Tick(FakeClock(), numbers), numbers.sink(table.STORE_CALLS, "claim")
+
+    assert tick() == CALM_TICK
+    for _ in range(LITTLE + 1):
+        calls.append(1)
+    assert tick() == TICK
+    assert tick() == CALM_TICK
 
 
 async def test_calls_to_the_store_are_timed_and_their_failures_counted(

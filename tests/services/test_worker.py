@@ -1,11 +1,12 @@
 """The worker and its crew on a clock that stands still: what is claimed, started, stopped and written down."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.services.worker_loops import Stage, crew_on, final, work
+from tests.services.worker_loops import Stage, crew_on, drive, final, work
 
 from oncue import Context
 from oncue.domain.errors import StoreUnavailable
@@ -14,8 +15,13 @@ from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import Priority
 from oncue.domain.policy import Retry
 from oncue.domain.run import Claimed, RunView, State, read_attempts
+from oncue.engines.counted import CountedEngine
+from oncue.engines.hints import SOON
 from oncue.engines.port import Hint, Topic
 from oncue.executors.capture import capture_logging
+from oncue.metrics import table
+from oncue.metrics.metric import Roles
+from oncue.metrics.numbers import Numbers
 from oncue.services import choosing, prefetch, settling
 from oncue.services.attempts import Stop
 from oncue.testing.conformance.store import Store
@@ -36,7 +42,7 @@ async def test_a_run_starts_on_its_instant_and_not_before(store: Store, stage: S
     crew = await crew_on(store, stage)
 
     wait = await crew.worker.run_once()
-    assert (stage.started, wait) == ([], 250 * MILLISECOND)  # it is known, but the next look comes before it is due
+    assert (stage.started, wait) == ([], 400 * MILLISECOND)
     store.advance(400 * MILLISECOND - 1)
     assert await crew.worker.run_once() == 1
     assert stage.started == []
@@ -46,6 +52,41 @@ async def test_a_run_starts_on_its_instant_and_not_before(store: Store, stage: S
     assert stage.started == [run_id]
     view = await store.run(run_id)
     assert (view.state, view.result, view.started_at) == (State.SUCCEEDED, b"1", store.now)
+
+
+async def test_without_a_hint_a_run_that_is_due_later_than_soon_starts_on_its_instant(
+    store: Store, stage: Stage
+) -> None:
+    """Whenever it is created: the sweep that reads it may have been just before."""
+    crew = await crew_on(store, stage)
+    run_ids = list[RunId]()
+    for _ in range(12):
+        await drive(store, crew, 90 * MILLISECOND)
+        run_ids.append(await store.one_shot(SOON + 1))
+    await drive(store, crew, 2 * SECOND)
+
+    for run_id in run_ids:
+        view = await store.run(run_id)
+        assert view.started_at == view.due
+
+
+async def test_a_worker_without_work_asks_three_times_a_second(store: Store, stage: Stage) -> None:
+    await store.one_shot(-SECOND)  # else there is no class to look for
+    numbers = Numbers(None, Roles.WORKER)
+    plain, store.engine = store.engine, CountedEngine(store.engine, numbers, store.clock)
+    crew = await crew_on(store, stage)
+    await drive(store, crew, 2 * SECOND)
+    store.engine = plain
+    asked = how_often(numbers)
+    await drive(store, crew, 10 * SECOND)
+
+    assert how_often(numbers) - asked == {"peek": 10, "classes": 10, "paused_queues": 10}
+
+
+def how_often(numbers: Numbers) -> Counter[str]:
+    """How often each verb of the store was called."""
+    calls = [one for one in numbers.series() if one.name == table.STORE_CALLS.name]
+    return Counter({one.labels[0]: int(sum(one.values[1:])) for one in calls})
 
 
 async def test_the_start_that_is_told_while_it_runs_is_the_one_that_is_told_when_it_has_ended(store: Store) -> None:

@@ -35,6 +35,7 @@ async def test_after_an_hours_outage_everything_has_one_fate_and_no_pass_is_long
 # ---------------------------------------------------------------------------------------------------------- old ways
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     "policy", [Overlap.SKIP, *(pytest.param(one, marks=pytest.mark.long) for one in (Overlap.QUEUE, Overlap.REPLACE))]
 )
@@ -66,6 +67,7 @@ def losing_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "plan", plan)
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     ("plant", "seen"), [(without_a_bound, "in one transaction"), (losing_what_is_left, "fates")], ids=["bound", "rest"]
 )

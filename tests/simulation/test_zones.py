@@ -12,6 +12,7 @@ async def test_schedulers_with_two_versions_of_the_rules_double_and_miss_nothing
     assert await two_versions(seed) == []
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     "bug",
     [

@@ -100,11 +100,12 @@ class Histogram:
         self._counts[bisect_left(self._edges, value)] += 1
         self._sum += value
 
-    def fold(self) -> None:
-        """Count what was appended."""
+    def fold(self) -> int:
+        """Count what was appended; return how many values."""
         appended = self.appended
         if not appended:
-            return
+            return 0
+        found = len(appended)
         appended.sort()
         before = 0
         for place, edge in enumerate(self._edges):
@@ -116,6 +117,7 @@ class Histogram:
         self._counts[-1] += len(appended) - before
         self._sum += sum(appended) if appended[0] >= 0 else sum(value for value in appended if value > 0)
         appended.clear()
+        return found
 
     def values(self) -> tuple[float, ...]:
         self.fold()
@@ -162,10 +164,9 @@ class Numbers:
         """Drop the readers of what is not there any more."""
         self._readers = {key: read for key, read in self._readers.items() if key[1] is not whose}
 
-    def fold(self) -> None:
-        """Count what was appended: call it some times a second, so that little piles up."""
-        for histogram in self._histograms.values():
-            histogram.fold()
+    def fold(self) -> int:
+        """Count what was appended: call it some times a second, so that little piles up. Return how many values."""
+        return sum(histogram.fold() for histogram in self._histograms.values())
 
     def series(self) -> Iterator[Series]:
         """Return all there is. The same labels may come twice, if two readers tell of them."""

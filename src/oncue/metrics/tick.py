@@ -5,25 +5,30 @@ from __future__ import annotations
 from typing import Final
 
 from oncue.clock import Clock
-from oncue.domain.instants import MILLISECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import LOOP_DELAY
 
 TICK: Final = Duration(250 * MILLISECOND)
+CALM_TICK: Final = Duration(SECOND)  # while little happens: a process without work should cost nothing
+LITTLE: Final = 20  # values appended since the last tick
 
 
 class Tick:
     """Call it at every tick. It also adds up what was appended since the last one."""
 
-    def __init__(self, clock: Clock, numbers: Numbers) -> None:
+    def __init__(self, clock: Clock, numbers: Numbers, calm: Duration = CALM_TICK) -> None:
+        self._calm = calm
         self._clock = clock
         self._numbers = numbers
         self._expected: Instant | None = None
         self.at = clock.monotonic()  # of the last tick
 
-    def __call__(self) -> None:
+    def __call__(self) -> Duration:
+        """Return the time until the next one."""
         self.at = self._clock.monotonic()
         if self._expected is not None:
             self._numbers.observe(LOOP_DELAY, value=self.at - self._expected)
-        self._expected = Instant(self.at + TICK)
-        self._numbers.fold()
+        wait = self._calm if self._numbers.fold() <= LITTLE else TICK
+        self._expected = Instant(self.at + wait)
+        return wait

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.domain.instants import Duration
-from oncue.metrics.tick import TICK, Tick
+from oncue.metrics.tick import Tick
 
 
 class Ticking:
@@ -13,5 +13,4 @@ class Ticking:
         self._tick = tick
 
     async def run_once(self) -> Duration:
-        self._tick()
-        return TICK
+        return self._tick()

@@ -26,7 +26,7 @@ from oncue.executors.threads import ThreadExecutor
 from oncue.log import log
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
-from oncue.metrics.tick import TICK, Tick
+from oncue.metrics.tick import CALM_TICK, TICK, Tick
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.execution import Execution
@@ -106,7 +106,8 @@ class WorkerProcess:
         )
         notifier.settle = self._crew.ended
         self._numbers = numbers
-        self._tick = Tick(clock, numbers)
+        # It also sees in time that heartbeats do not arrive, however short the lease is.
+        self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 20))))
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
@@ -145,11 +146,11 @@ class WorkerProcess:
         self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
-        self._tick()
+        wait = self._tick()
         if self._tick.at >= self._tell_counts_at:
             self._tell_counts_at = Instant(self._tick.at + COUNTS_INTERVAL)
             self._tell_counts()
-        return TICK
+        return wait
 
     def _tell_counts(self) -> None:
         self._channel.send(Counted((*self._numbers.series(), *of_this_worker_process())))
