@@ -469,6 +469,7 @@ def test_the_tick_is_slower_while_little_happens() -> None:
         calls.append(1)
     assert tick() == TICK
     assert tick() == CALM_TICK
+    assert tick(busy=True) == TICK
 
 
 async def test_calls_to_the_store_are_timed_and_their_failures_counted(

@@ -10,7 +10,7 @@ from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import LOOP_DELAY
 
 TICK: Final = Duration(250 * MILLISECOND)
-CALM_TICK: Final = Duration(SECOND)  # while little happens: a process without work should cost nothing
+CALM_TICK: Final = Duration(2 * SECOND)  # while little happens: a process without work should cost nothing
 LITTLE: Final = 20  # values appended since the last tick
 
 
@@ -24,11 +24,12 @@ class Tick:
         self._expected: Instant | None = None
         self.at = clock.monotonic()  # of the last tick
 
-    def __call__(self) -> Duration:
+    def __call__(self, *, busy: bool = False) -> Duration:
         """Return the time until the next one."""
         self.at = self._clock.monotonic()
         if self._expected is not None:
             self._numbers.observe(LOOP_DELAY, value=self.at - self._expected)
-        wait = self._calm if self._numbers.fold() <= LITTLE else TICK
+        calm = self._numbers.fold() <= LITTLE and not busy
+        wait = self._calm if calm else TICK
         self._expected = Instant(self.at + wait)
         return wait

@@ -79,6 +79,11 @@ class Prefetch:
         """The classes this worker can run."""
         return tuple(self._classes.known)
 
+    @property
+    def knows(self) -> bool:
+        """Whether there are runs to claim, now or soon."""
+        return bool(self._known)
+
     def ask(self, due: Instant | None, classes: Iterable[ClassId] = ()) -> None:
         """Read soon from this instant on, because a run is due then (None: any run may be), of any class or of these.
 

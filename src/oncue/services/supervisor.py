@@ -86,7 +86,7 @@ class WorkerSupervisor:
 
     @property
     def active(self) -> int:
-        """The number of active runs, as of a second ago, at most."""
+        """The number of active runs, as of two seconds ago, at most."""
         return sum(kept.active for kept in self._kept)
 
     def stop(self) -> None:

@@ -44,6 +44,7 @@ from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
+CALM_COUNTS_INTERVAL = Duration(5 * SECOND)  # while there is no work
 LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
@@ -107,11 +108,12 @@ class WorkerProcess:
         notifier.settle = self._crew.ended
         self._numbers = numbers
         # It also sees in time that heartbeats do not arrive, however short the lease is.
-        self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 20))))
+        self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 8))))
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
-        self._beaten_at = self._load_at = self._tell_counts_at = clock.monotonic()
+        self._beaten_at = self._load_at = clock.monotonic()
+        self._counts_told_at = Instant(0)
         self._classes: tuple[ClassId, ...] | None = None
 
     async def run(self) -> int:
@@ -146,9 +148,10 @@ class WorkerProcess:
         self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
-        wait = self._tick()
-        if self._tick.at >= self._tell_counts_at:
-            self._tell_counts_at = Instant(self._tick.at + COUNTS_INTERVAL)
+        busy = self._crew.busy or self._crew.prefetch.knows
+        wait = self._tick(busy=busy)
+        if self._tick.at >= self._counts_told_at + (COUNTS_INTERVAL if busy else CALM_COUNTS_INTERVAL):
+            self._counts_told_at = self._tick.at
             self._tell_counts()
         return wait
 
