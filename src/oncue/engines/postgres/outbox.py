@@ -110,7 +110,8 @@ async def _take_in(
     found = await connection.fetch(_SQL["outbox_take"], *which)
     if not found:
         return TakenIn()
-    users = dict(await connection.fetch(_SQL["outbox_users"], sorted({row["uid"] for row in found})))
+    asked = await connection.fetch(_SQL["outbox_users"], sorted({row["uid"] for row in found}))
+    users = {row["uid"]: row["user_id"] for row in asked}
     rows = sorted((_row(one, users.get(one["uid"], "")) for one in found), key=lambda row: row.seq)
     decided = list(zip(rows, await deciding.decide(rows), strict=True))
     wanted = [(row, one) for row, one in decided if isinstance(one, NewJob)]
