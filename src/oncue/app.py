@@ -69,7 +69,7 @@ from oncue.tasks import Tasks
 from oncue.tasks.lifespan import lifespans
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
-SCHEDULER_POOL = 3
+SCHEDULER_POOL = 4
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
 

@@ -205,7 +205,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     pool_size: int = setting(
         0,
-        "PostgreSQL connections in addition to the hot path; 0: as the role needs (API 8, scheduler 3, worker 2).",
+        "PostgreSQL connections in addition to the hot path; 0: as the role needs (API 8, scheduler 4, worker 2).",
         ALL,
         least=0,
         most=1_000,

@@ -1,15 +1,22 @@
-"""Ways in which the outbox creates jobs: of a few kinds, of many, and one that is there already."""
+"""Ways in which the outbox creates jobs: of few kinds or many, one that is there already, in passes that overlap."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engines import test_postgres_outside as outside
 from tests.engines.outbox_site import Site, opened
 from tests.engines.test_postgres_outside import Place
 
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import Instant
+from oncue.engines.outbox_values import Deciding, Decision, Enqueued, TakenIn
 from oncue.engines.postgres.inserting import MOST_KINDS
 from oncue.engines.postgres.outbox import MOST_BYTES
+from oncue.services.outbox import POLL_INTERVAL
 
 place = outside.place
 pytestmark = pytest.mark.anyio
@@ -58,7 +65,65 @@ async def test_a_pass_takes_no_more_payload_than_fits_into_memory(site: Site, mo
         await site.enqueue(payload={"user": 1, "text": "x" * 150})
     service = site.service()
 
-    waits = [(await service.run_once(), len(await site.listed())) for _ in range(3)]
+    waits = [(await service.run_once(), len(await site.listed())) for _ in range(4)]
 
-    assert [left for _, left in waits] == [2, 1, 0]
-    assert [wait == 0 for wait, _ in waits] == [True, True, False]
+    assert [left for _, left in waits] == [2, 1, 0, 0]
+    assert [wait == 0 for wait, _ in waits] == [True, True, True, False]
+
+
+class Watched:
+    """An outbox. Its first pass waits until the second one has rows in hand, and then creates its jobs, or fails."""
+
+    def __init__(self, real: Any, *, fails: bool) -> None:
+        self._real = real
+        self.fails = fails
+        self.passes = 0
+        self.second_has_rows = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def take_in(self, limit: int, now: Instant, deciding: Deciding, after: Enqueued | None = None) -> TakenIn:
+        self.passes += 1
+        found: TakenIn = await self._real.take_in(limit, now, Pass(deciding, self.passes, self), after)
+        return found
+
+
+class Pass:
+    def __init__(self, deciding: Deciding, number: int, watched: Watched) -> None:
+        self._deciding = deciding
+        self._number = number
+        self._watched = watched
+        self.not_created = deciding.not_created
+
+    async def decide(self, rows: Sequence[Enqueued]) -> Sequence[Decision]:
+        if self._number == 2:
+            self._watched.second_has_rows.set()
+        decided = await self._deciding.decide(rows)
+        if self._number == 1:
+            await self._watched.second_has_rows.wait()
+            if self._watched.fails:
+                raise StoreUnavailable("lost within the write")
+        return decided
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_pass_takes_rows_while_the_one_before_creates_its_jobs_and_never_overtakes_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.setattr("oncue.services.outbox.AT_ONCE", 2)
+    ids = [await site.enqueue(options={"group": "mail"}) for _ in range(5)]
+    watched = copy(site)
+    watched.engine = copy(site.engine)
+    watched.engine.outbox = Watched(site.engine.outbox, fails=fails)
+    service = watched.service()
+    if fails:
+        with pytest.raises(StoreUnavailable):
+            await service.run_once()
+        assert [row.job_id for row in await site.listed()] == ids, "the second pass has given its rows back"
+        assert not any([await site.has(job_id) for job_id in ids])
+
+    assert await service.run_once() == POLL_INTERVAL
+
+    assert await site.listed() == []
+    assert all([await site.has(job_id) for job_id in ids])

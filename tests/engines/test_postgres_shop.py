@@ -59,16 +59,16 @@ class Lossy:
         found = getattr(self._real, name)
         return Lossy(found, self._chance) if name in ("outbox", "signals") else found
 
-    async def take_in(self, limit: int, now: Instant, deciding: Deciding) -> TakenIn:
+    async def take_in(self, limit: int, now: Instant, deciding: Deciding, after: Any = None) -> TakenIn:
         match self._chance.randrange(6):
             case 0:
                 raise StoreUnavailable("lost before the write")
             case 1:
-                return await self._real.take_in(limit, now, Stopped(deciding))
+                return await self._real.take_in(limit, now, Stopped(deciding), after)
             case 2:
-                await self._real.take_in(limit, now, deciding)
+                await self._real.take_in(limit, now, deciding, after)
                 raise StoreUnavailable("lost after the write")
-        return await self._real.take_in(self._chance.choice((2, limit)), now, deciding)
+        return await self._real.take_in(self._chance.choice((2, limit)), now, deciding, after)
 
     async def send(self, hints: Any) -> None:
         if self._chance.random() < 0.3:
@@ -151,7 +151,10 @@ async def site(place: Place, tmp_path: Path) -> AsyncIterator[Site]:
         yield site
 
 
-async def test_in_a_day_of_a_shop_each_commit_becomes_one_job_and_no_rollback_does(site: Site, place: Place) -> None:
+async def test_in_a_day_of_a_shop_each_commit_becomes_one_job_and_no_rollback_does(
+    site: Site, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncue.services.outbox.AT_ONCE", 2)  # so that passes overlap
     shop, clock = Shop(site, Random(20261118)), site.clock
     assert isinstance(clock, FakeClock)
     for passed in range(0, DAY, STEP):

@@ -1,7 +1,10 @@
-"""`intake`: how fast a scheduler turns rows of the outbox into jobs, beside the same jobs in batches of the API."""
+"""`intake`: how fast a scheduler turns rows of the outbox into jobs, beside the same jobs in batches of the API; and
+whether runs start later meanwhile.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
@@ -11,12 +14,14 @@ from oncue.bench.creating import BATCH_CONNECTIONS
 from oncue.bench.measures import Measure, Row, Step
 from oncue.bench.measuring_tasks import TASK
 from oncue.bench.options import Options
+from oncue.bench.running import spread_noted
 from oncue.bench.stand import POLL_INTERVAL, PROGRESS_TIMEOUT, QUEUE, Stand
-from oncue.bench.writing import batches
-from oncue.domain.instants import SECOND
+from oncue.bench.writing import AHEAD, batches
+from oncue.domain.instants import SECOND, Duration
 
 GRANT = "insert into db_grants select session_user, min(uid), 'admin', 0 from users"
-ENQUEUE = "select count(enqueue($1, '{}')) from generate_series(1, $2::int)"
+ENQUEUE = "select count(enqueue($1, '{}', $3)) from generate_series(1, $2::int)"
+ELSEWHERE = "unattended"  # a queue that no worker takes runs of
 
 
 async def intake(stand: Stand, options: Options, step: Step) -> list[Row]:
@@ -26,16 +31,39 @@ async def intake(stand: Stand, options: Options, step: Step) -> list[Row]:
         await session.execute(GRANT)
         await stand.client.queues.pause(QUEUE)
         step("enqueuing", 0, None)
-        await session.fetchval(ENQUEUE, TASK, options.intake)
+        await session.fetchval(ENQUEUE, TASK, options.intake, "{}")
         rows = await _measured(stand, options, "scheduler", _TAKEN, lambda: _taken(stand, session, step))
         step("creating in batches", 0, None)
         requests = batches(stand, options.intake, "now")
         rows += await _measured(stand, options, "api", _BATCHED, lambda: stand.send(requests, BATCH_CONNECTIONS))
+        await stand.client.queues.resume(QUEUE)
+        await stand.started(2 * options.intake, "running them", step)
+        return rows + await _beside(stand, session, options, step)
     finally:
         await session.close()
-    await stand.client.queues.resume(QUEUE)
-    await stand.started(2 * options.intake, "running them", step)
-    return rows
+
+
+async def _beside(stand: Stand, session: asyncpg.Connection, options: Options, step: Step) -> list[Row]:
+    """Measure how late runs start that are due one by one: alone, and while a scheduler takes in other jobs."""
+    alone = await spread_noted(stand, options, step)
+    step("enqueuing", 0, None)
+    transaction = session.transaction()
+    await transaction.start()
+    await session.fetchval(ENQUEUE, TASK, options.intake, f'{{"queue": "{ELSEWHERE}"}}')
+    running = asyncio.create_task(spread_noted(stand, options, step))
+    await stand.clock.sleep(Duration(SECOND + AHEAD))  # then the first of them is due
+    await transaction.commit()
+    begin = stand.clock.now()
+    await _taken(stand, session, step)
+    end = stand.clock.now()
+    [there] = [queue.depth for queue in await stand.client.queues.list() if queue.name == ELSEWHERE]
+    if there != options.intake:
+        raise stand.processes.failure(f"{options.intake} rows were in the outbox, and became {there} jobs")
+    return [
+        Row(measures.INTAKE_BESIDE, options.intake * SECOND / (end - begin), f"{options.spread_rate:,} runs/s"),
+        *measures.INTAKE_LAGS.rows(alone, "without an intake"),
+        *measures.INTAKE_LAGS.rows((await running).due_within(begin, end), "during it"),
+    ]
 
 
 _TAKEN = (measures.INTAKE, measures.INTAKE_SCHEDULER, measures.INTAKE_STORE)

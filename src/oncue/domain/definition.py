@@ -161,11 +161,11 @@ def _payload(limit: int) -> Reader:
             raise Invalid.of(
                 path, "wrong_type", 'must be an object of the task\'s arguments, like {"to": "a@example.org"}'
             )
-        if has_more_values(raw, MOST_VALUES):
+        stored = _encoded(raw)
+        if (stored is None or len(stored) > MOST_VALUES) and has_more_values(raw, MOST_VALUES):  # each has a byte
             message = f"has more than {MOST_VALUES} values; write those of a kind as one text"
             raise Invalid.of(path, "too_many_values", message)
-        stored = _encoded(raw)
-        if stored is None:
+        if stored is None or not _is_plain(raw, stored):
             raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))
         if len(stored) > limit:
             raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are allowed")
@@ -179,15 +179,17 @@ _PERHAPS_NOT_PLAIN = re.compile(rb"\\u0000|null|\d{19}")
 
 
 def _encoded(raw: dict[str, Any]) -> bytes | None:
-    """Encode as compact JSON. None: not plain JSON. Values are checked one by one only when that is possible."""
+    """Encode as compact JSON. None: not plain JSON."""
     try:
-        stored = msgspec.json.encode(raw)
+        return msgspec.json.encode(raw)
     except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
         return None
+
+
+def _is_plain(raw: dict[str, Any], stored: bytes) -> bool:
+    """Whether it is plain JSON. Values are checked one by one only when it may be none."""
     flat = stored.count(b"{") + stored.count(b"[") <= DEEPEST
-    if flat and not _PERHAPS_NOT_PLAIN.search(stored):
-        return stored
-    return None if any(not_plain(raw, "")) else stored
+    return (flat and not _PERHAPS_NOT_PLAIN.search(stored)) or not any(not_plain(raw, ""))
 
 
 _RETRY: dict[str, Reader] = {

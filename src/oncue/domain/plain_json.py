@@ -15,6 +15,7 @@ DEEPEST = 64
 LONGEST_REASON = 500
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
 
+_CONTAINERS = (dict, list)  # `dict | list` would be built anew for every value
 _skim = msgspec.json.Decoder(msgspec.Raw).decode  # parses without building values
 _SHAPES = bytes(dict(zip(b"0123456789eE+", b"0000000000ee+", strict=True)).get(byte, 32) for byte in range(256))
 _LARGE_NUMBERS = (b"0" * 300, b"e000", b"e+000")  # as they look in _SHAPES; text may look the same
@@ -55,12 +56,12 @@ def has_more_values(value: Any, most: int) -> bool:
     todo = [value]
     while todo:
         one = todo.pop()
-        if isinstance(one, dict | list):
+        if isinstance(one, _CONTAINERS):
             most -= len(one)
             if most < 0:
                 return True
             inner = one.values() if isinstance(one, dict) else one
-            todo += [value for value in inner if isinstance(value, dict | list)]
+            todo += [value for value in inner if isinstance(value, _CONTAINERS)]
     return False
 
 

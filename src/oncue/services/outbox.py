@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from oncue.clock import Clock
 from oncue.domain.errors import StoreRefused, TooManyClasses
 from oncue.domain.instants import MILLISECOND, NEVER, Duration
@@ -14,9 +16,11 @@ from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import OUTBOX
 from oncue.services.changes import Changes
+from oncue.services.outbox_turns import OutOfTurn, Turn, cancel, ended
 from oncue.shapes.jobs import JobFields
 
 AT_ONCE = 1_000  # rows in one transaction
+PASSES = 10  # that follow each other without a break: so long a stop may wait
 POLL_INTERVAL = Duration(100 * MILLISECOND)
 
 
@@ -40,20 +44,46 @@ class OutboxIntake:
         self._said_fields = False
 
     async def run_once(self) -> Duration:
+        """Make some passes, of which each takes rows while the one before creates its jobs. None is left half done."""
         if not self._said_fields:
             await self._engine.outbox.say_fields([*JobFields.__annotations__.keys() - {"task", "payload"}])
             self._said_fields = True
         await self._intake.defaults.refresh()
-        now = self._clock.now()
-        deciding = OutboxDecisions(self._intake, now, self._timeout, self._crowded, self._unstorable)
+        turn, following = self._begin(), None
         try:
-            taken = await self._engine.outbox.take_in(self._limit, now, deciding)
-        except TooManyClasses as refused:  # and nothing was taken
+            for left in reversed(range(PASSES)):
+                if await turn.may_be_followed() and left:
+                    following = self._begin(turn)
+                wait = await self._finish(turn)
+                if following is None:
+                    break
+                turn, following = following, None
+            return wait
+        except asyncio.CancelledError:
+            cancel(turn, following)
+            raise
+        finally:
+            await ended(turn, following)
+
+    def _begin(self, before: Turn | None = None) -> Turn:
+        now, after = self._clock.now(), None if before is None else before.last
+        deciding = OutboxDecisions(self._intake, now, self._timeout, self._crowded, self._unstorable)
+        turn = Turn(deciding, self._limit, before)
+        turn.start(self._engine.outbox.take_in(self._limit, now, turn, after))
+        return turn
+
+    async def _finish(self, turn: Turn) -> Duration:
+        """Return how long the next pass may wait. If this one could take nothing, the next one knows the reason."""
+        try:
+            taken = await turn.taken
+        except OutOfTurn:
+            return Duration(0)
+        except TooManyClasses as refused:
             self._crowded |= {refused.key}
             return Duration(0)
-        except StoreRefused as refused:  # for the sake of one row, and nothing was taken
-            if self._limit == 1 and deciding.last is not None:
-                self._unstorable[deciding.last.seq] = str(refused)
+        except StoreRefused as refused:  # for the sake of one row
+            if self._limit == 1 and turn.decisions.last is not None:
+                self._unstorable[turn.decisions.last.seq] = str(refused)
             self._limit = max(1, self._limit // 2)
             return Duration(0)
         self._crowded, self._unstorable, self._limit = frozenset(), {}, min(AT_ONCE, self._limit * 2)

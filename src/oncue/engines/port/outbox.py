@@ -16,8 +16,10 @@ OUTBOX_COUNTED = 10_000  # rows of each kind
 class Outbox(Protocol):
     """An engine whose database no application can write to (`Capabilities.outbox`) has an empty one, for ever."""
 
-    async def take_in(self, limit: int, now: Instant, deciding: Deciding) -> TakenIn:
+    async def take_in(self, limit: int, now: Instant, deciding: Deciding, after: Enqueued | None = None) -> TakenIn:
         """Turn up to `limit` rows into jobs: those never tried first, in their order, then those to be retried.
+
+        `after`: only rows that come later than this one, which another call has in hand.
 
         One transaction removes the rows and creates the jobs, as `Jobs.create` does, with all that it raises: a row
         becomes a job once, however often this is called, by any number of processes, killed at any moment. Rows that

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from asyncpg import Record, UndefinedObjectError, UniqueViolationError
-from msgspec.structs import replace
 
 from oncue.domain.errors import NotFound
 from oncue.domain.ids import JobId, UserNumber
@@ -26,9 +25,20 @@ _SQL = statements("oncue.engines.postgres")
 _FUNCTIONS = "enqueue(text, jsonb, jsonb, text, boolean), enqueued(uuid)"
 _ROLES = {role.value: role for role in Role}
 _DONE = (Created.NEW, Created.REPEATED)
-MOST_BYTES = 64 * 1024 * 1024  # of payloads, as they are stored, in one transaction; but at least one row
+_START = (-1, 0)  # before every row
+MOST_BYTES = 64 * 1024 * 1024  # of payloads, as they are stored, in one transaction, without the last one
 
 CreateClosely: TypeAlias = Callable[..., Awaitable[list[Creation]]]
+
+
+class _Which(NamedTuple):
+    """Which rows are taken: those after a place in their order."""
+
+    until: Instant
+    limit: int
+    most_bytes: int
+    after_retry_at: int
+    after_seq: int
 
 
 class PostgresOutbox:
@@ -37,19 +47,19 @@ class PostgresOutbox:
         self._pieces = pieces
         self._most_classes = most_classes
 
-    async def take_in(self, limit: int, now: Instant, deciding: Deciding) -> TakenIn:
-        [(there, fitting)] = await self._store.fetch(_SQL["outbox_peek"], now, limit, MOST_BYTES)
-        if not there:
+    async def take_in(self, limit: int, now: Instant, deciding: Deciding, after: Enqueued | None = None) -> TakenIn:
+        if after is None and not await self._store.fetch(_SQL["outbox_peek"], now):
             return TakenIn()
-        take = partial(_take_in, limit=fitting, now=now, deciding=deciding, most_classes=self._most_classes)
+        which = _Which(now, limit, MOST_BYTES, *(_START if after is None else (after.retry_at, after.seq)))
+        take = partial(_take_in, which=which, now=now, deciding=deciding, most_classes=self._most_classes)
         try:
-            taken = await self._pieces.write("audit", [now], partial(take, look=False))
+            return await self._pieces.write("audit", [now], partial(take, look=False))
         except UniqueViolationError:  # one of the jobs is there: it was not made from this row
-            taken = await self._pieces.write("audit", [now], partial(take, look=True))
-        return replace(taken, full=there == limit or fitting < there)
+            return await self._pieces.write("audit", [now], partial(take, look=True))
 
     async def listed(self, limit: int, after: int = 0, *, refused: bool | None = None) -> list[Enqueued]:
-        return [_row(found) for found in await self._store.fetch(_SQL["outbox_list"], after, limit, refused)]
+        found = await self._store.fetch(_SQL["outbox_list"], after, limit, refused)
+        return [_row(one, one["user_id"]) for one in found]
 
     async def retry(self, job_ids: Sequence[JobId], now: Instant) -> int:
         again = "update outbox set retry_at = 0, since = $2 where job_id = any($1::uuid[]) returning 1"
@@ -95,21 +105,27 @@ class PostgresOutbox:
 
 
 async def _take_in(
-    connection: Connection, limit: int, now: Instant, deciding: Deciding, most_classes: int, *, look: bool
+    connection: Connection, which: _Which, now: Instant, deciding: Deciding, most_classes: int, *, look: bool
 ) -> TakenIn:
-    found = await connection.fetch(_SQL["outbox_take"], now, limit)
-    rows = sorted(map(_row, found), key=lambda row: row.seq)
+    found = await connection.fetch(_SQL["outbox_take"], *which)
+    if not found:
+        return TakenIn()
+    asked = await connection.fetch(_SQL["outbox_users"], sorted({row["uid"] for row in found}))
+    users = {row["uid"]: row["user_id"] for row in asked}
+    rows = sorted((_row(one, users.get(one["uid"], "")) for one in found), key=lambda row: row.seq)
     decided = list(zip(rows, await deciding.decide(rows), strict=True))
-    wanted = [(row, one) for row, one in decided if not isinstance(one, Kept)]
+    wanted = [(row, one) for row, one in decided if isinstance(one, NewJob)]
     create = partial(create_closely, connection, now=now, whole=False, most_classes=most_classes)
     answers = await _created(connection, [new for _, new in wanted], now, create, look=look)
-    created = [(row, new, answer) for (row, new), answer in zip(wanted, answers, strict=True)]
-    kept = [(row, one) for row, one in decided if isinstance(one, Kept)]
-    kept += [(row, deciding.not_created(row, new, one)) for row, new, one in created if one.outcome not in _DONE]
+    created = list(zip(wanted, answers, strict=True))
+    done = tuple((new, answer) for (_, new), answer in created if answer.outcome in _DONE)
+    kept = [(row, one) for row, one in decided if isinstance(one, Kept)] if len(wanted) < len(rows) else []
+    if len(done) < len(created):
+        kept += [(row, deciding.not_created(row, new, one)) for (row, new), one in created if one.outcome not in _DONE]
     if kept:
         await connection.executemany(_SQL["outbox_keep"], [_kept_row(row, one) for row, one in kept])
-    done = tuple((new, answer) for _, new, answer in created if answer.outcome in _DONE)
-    return TakenIn(done, tuple(kept))
+    full = len(found) == which.limit or sum(row["bytes"] for row in found) >= which.most_bytes
+    return TakenIn(done, tuple(kept), full)
 
 
 async def _created(
@@ -131,10 +147,10 @@ def _is_nobody_elses(new: NewJob) -> bool:
     return bool(new.class_id) and new.idempotency_key is None and is_plain(new) and is_uncontended(new)
 
 
-def _row(found: Record) -> Enqueued:
-    (seq, job_id, uid, user_id, role, db_role, task, payload, options, key, body, *rest) = found
+def _row(found: Record, user_id: str) -> Enqueued:
+    seq, job_id, uid, role, db_role, task, payload, options, key, body, *rest, _ = found
     idempotency_key = None if key is None else IdempotencyKey(key, body)
-    author = (uid, user_id or "", _ROLES[role], db_role)
+    author = (uid, user_id, _ROLES[role], db_role)
     return Enqueued(seq, job_id, *author, task, payload, options, idempotency_key, *rest)
 
 

@@ -12,7 +12,7 @@ from oncue.engines.outbox_values import Deciding, Enqueued, Grant, OutboxState, 
 
 
 class SqliteOutbox:
-    async def take_in(self, limit: int, now: Instant, deciding: Deciding) -> TakenIn:
+    async def take_in(self, limit: int, now: Instant, deciding: Deciding, after: Enqueued | None = None) -> TakenIn:
         return TakenIn()
 
     async def listed(self, limit: int, after: int = 0, *, refused: bool | None = None) -> list[Enqueued]:
