@@ -501,6 +501,20 @@ async def test_places_that_one_user_may_not_have_go_to_others(store: Store, stag
     assert users[store.stranger] >= 2
 
 
+async def test_a_user_whose_oldest_runs_may_not_start_does_not_keep_others_waiting(store: Store, stage: Stage) -> None:
+    """They are held by a group, as by a pause that follows run by run: then the search for turns finds only others."""
+    await store.one_shots(1_002, -2 * MINUTE, apart=1, task="wait", group="one after the other")
+    await store.one_shots(40, -MINUTE, apart=1, task="wait")
+    crew = await crew_on(store, stage, concurrency=10)
+    await drive(store, crew, SECOND)
+    waits = await store.one_shot(-30 * SECOND, task="wait", uid=store.stranger)
+    await let_end(crew, list(crew.attempts)[-1].run.run_id)
+
+    await drive(store, crew, SECOND)
+
+    assert waits in stage.started
+
+
 async def test_one_user_leaves_some_places_to_others_who_wait(store: Store, stage: Stage) -> None:
     await store.one_shots(20, -MINUTE, apart=1, task="wait")
     others = await store.one_shots(4, -SECOND, apart=1, task="wait", uid=store.stranger)

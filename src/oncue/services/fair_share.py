@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId, UserNumber
@@ -55,8 +55,8 @@ class FairShare:
         self.turns, self._users, self.one_more = [], 0, False
         self._late, self._others_until = (set(), set()), LONG_AGO
 
-    async def read(self, classes: Sequence[ClassId], now: Instant) -> list[Peeked]:
-        """Read the runs of the next round, user by user. Empty if only one user has any."""
+    async def read(self, classes: Sequence[ClassId], now: Instant, known: Container[UserNumber]) -> list[Peeked]:
+        """Read the runs of the next round, user by user. Empty if only one user has any, whose runs are known."""
         self.turns, self._users, self.one_more = [], 0, False
         asked_at = self._clock.monotonic()
         found = await self._engine.running.peek_fair(classes, self._after, USERS, EACH, now)
@@ -64,7 +64,7 @@ class FairShare:
         users = {run.uid for run in found.runs}
         self._users = len(users)
         self._note_late(users, found.reached)
-        return found.runs if len(users) > 1 else []
+        return found.runs if len(users) > 1 or any(uid not in known for uid in users) else []
 
     def line_up(self, runs: Sequence[DueRun]) -> None:
         """Order the runs: the best of each user first, the users in the order in which they were found."""

@@ -255,7 +255,7 @@ class Prefetch:
         if not any(head.due < now - LATE for head in heads):
             self._rounds.stop()
             return
-        found = await self._rounds.read(self._open, now)
+        found = await self._rounds.read(self._open, now, {head.uid for head in heads})
         self._remember(found, "turn")
         self._rounds.line_up([self._known[run.run_id] for run in found if run.run_id not in self._left_alone])
 
