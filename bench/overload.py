@@ -21,7 +21,7 @@ import argparse
 import asyncio
 import json
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -60,7 +60,7 @@ READS = {
 }
 LONGEST = (
     "select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 from pg_stat_activity "
-    "where application_name = 'oncue' and pid <> pg_backend_pid()"
+    "where application_name like 'oncue%' and pid <> pg_backend_pid()"
 )
 UNFINISHED = "select count(*) from unfinished where job_id = $1"
 
@@ -74,7 +74,7 @@ class Row:
     slowest: str
     creates_p50_ms: float
     creates_p99_ms: float
-    refused: int
+    refused: str
     high_p50_ms: float
     high_p99_ms: float
     second_p50_ms: float
@@ -93,7 +93,7 @@ class Seen:
     over: float = 0.0
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     created: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    refused: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
     longest: float = 0.0
     memory: tuple[float, float] = (0.0, 0.0)
 
@@ -174,7 +174,7 @@ class Overload:
         status, answer = await asking
         seen.took[name].append(self._admin.now() - began)
         if status >= 300 or status == 0:
-            seen.refused += 1
+            seen.refused[f"{name} {status}"] += 1
             return None
         return answer
 
@@ -217,7 +217,7 @@ def _row(seen: Seen, lags: dict[str, float]) -> Row:
         *_both([one for took in reads.values() for one in took]),
         f"{slowest} {round(1_000 * percentile(reads[slowest], 0.5))}",
         *_both(seen.took["create"]),
-        seen.refused,
+        ", ".join(f"{what}: {times}" for what, times in seen.refused.items()),
         *_both(high),
         *_both(second),
         round(1_000 * seen.longest),

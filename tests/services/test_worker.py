@@ -70,7 +70,7 @@ async def test_without_a_hint_a_run_that_is_due_later_than_soon_starts_on_its_in
         assert view.started_at == view.due
 
 
-async def test_a_worker_without_work_asks_three_times_a_second(store: Store, stage: Stage) -> None:
+async def test_a_worker_without_work_asks_twice_a_second(store: Store, stage: Stage) -> None:
     await store.one_shot(-SECOND)  # else there is no class to look for
     numbers = Numbers(None, Roles.WORKER)
     plain, store.engine = store.engine, CountedEngine(store.engine, numbers, store.clock)
@@ -80,7 +80,7 @@ async def test_a_worker_without_work_asks_three_times_a_second(store: Store, sta
     asked = how_often(numbers)
     await drive(store, crew, 10 * SECOND)
 
-    assert how_often(numbers) - asked == {"peek": 10, "classes": 10, "paused_queues": 10}
+    assert how_often(numbers) - asked == {"peek": 10, "classes": 10}
 
 
 def how_often(numbers: Numbers) -> Counter[str]:
