@@ -204,7 +204,12 @@ COLUMNS = (
     "select column_name from information_schema.columns where table_name = 'waiting' and table_schema = 'public' "
     "and is_generated = 'NEVER' order by ordinal_position"
 )
-COPIED = {"run_id": "gen_random_uuid()", "wanted": "wanted - n", "due": "due - n"}  # each a microsecond earlier
+# Each is a microsecond earlier, with an id of the same time.
+COPIED = {
+    "run_id": "(left(run_id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid",
+    "wanted": "wanted - n",
+    "due": "due - n",
+}
 
 
 def _row(seen: Seen, lags: dict[str, float]) -> Row:
