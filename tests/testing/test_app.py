@@ -40,6 +40,11 @@ async def chain(ctx: Context[str], left: int) -> None:
 
 
 @tasks.task
+async def endless(ctx: Context[str]) -> None:
+    await endless.enqueue()
+
+
+@tasks.task
 async def ask(ctx: Context[str]) -> str:
     return await hello.run(name="inner")
 
@@ -180,3 +185,18 @@ def test_declared_schedules_run_once_they_are_applied() -> None:
             ("digest", "sent to ops"), ("digest-eu", "sent to eu"), ("digest-eu", "sent to eu"),
         ]  # fmt: skip
         assert [run.run_id for run in app.sync.drain()] == [again.run_id]
+
+
+def test_a_task_that_enqueues_itself_for_ever_is_an_error() -> None:
+    with OncueApp([tasks], max_runs=5) as app:
+        endless.sync.enqueue()
+
+        with pytest.raises(RuntimeError, match=r"more than 5 attempts ended .* does task 'endless' enqueue itself"):
+            app.sync.drain()
+
+
+def test_as_many_runs_as_are_allowed_are_none() -> None:
+    with OncueApp([tasks], max_runs=3) as app:
+        chain.sync.enqueue(left=2)
+
+        assert len(app.sync.drain()) == 3

@@ -24,6 +24,7 @@ from oncue.testing.times import Span, Time, to_duration, to_instant
 from oncue.testing.transport import URL, AsyncTransport, Transport
 
 T = TypeVar("T")
+MAX_RUNS = 10_000
 
 
 class OncueApp(Calls):
@@ -31,15 +32,18 @@ class OncueApp(Calls):
 
     Handles of these tasks use it while it is open, in every thread and event loop. Tasks run in the thread and loop
     that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call. `client` and
-    `async_client` make all other calls. It has the assertions of `OncueFake`, too.
+    `async_client` make all other calls. It has the assertions of `OncueFake`, too. `max_runs` is the most that may end
+    at one instant: beyond it `drain` and `travel` raise RuntimeError, as a task that enqueues itself would never end.
     """
 
-    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY) -> None:
+    def __init__(
+        self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY, *, max_runs: int = MAX_RUNS
+    ) -> None:
         super().__init__(tasks)
         self._clock = FakeClock(now)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="oncue testing", daemon=True)
-        self._system = System(self._clock, self.tasks)
+        self._system = System(self._clock, self.tasks, max_runs)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,7 +23,10 @@ from oncue.testing.transport import URL, AsyncTransport, Transport
 
 KEY = "test"
 RUNS = "/v1/runs/"
+DEEPEST = 100  # runs within runs
 READS = 3  # of a run that was only recorded: whoever asks more often waits for it
+
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 class OncueFake(Calls):
@@ -82,7 +86,14 @@ class OncueInline(OncueFake):
         task = self.tasks.get(fields["task"])
         if task is None or fields.get("schedule", "now") != "now":
             return
-        done = await finished(task, fields)
+        depth = _depth.get()
+        if depth == DEEPEST:
+            raise RecursionError(f"task {task.name!r} was enqueued {depth} runs deep: see whether this ever ends")
+        within = _depth.set(depth + 1)
+        try:
+            done = await finished(task, fields)
+        finally:
+            _depth.reset(within)
         self.runs.append(done)
         result = None if done.stored is None else msgspec.json.decode(done.stored)
         said = None if done.error is None else str(done.error)
