@@ -117,3 +117,14 @@ def test_a_task_that_enqueues_itself_for_ever_fails_at_some_depth(oncue_inline: 
 
     assert "'endless' was enqueued 100 runs deep" in str(oncue_inline.runs[0].error)
     assert len(oncue_inline.runs) == 100
+
+
+def test_after_a_block_within_another_calls_go_to_the_outer_one_again(oncue_fake: OncueFake) -> None:
+    with OncueFake([tasks]) as inner:
+        welcome.sync.enqueue(user=1)
+    welcome.sync.enqueue(user=2)
+
+    assert [[call.payload for call in fake.enqueued()] for fake in (inner, oncue_fake)] == [
+        [{"user": 1}],
+        [{"user": 2}],
+    ]
