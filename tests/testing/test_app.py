@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from oncue import Context, Tasks, cron, every
+from oncue.client import OncueApiError
 from oncue.testing.app import OncueApp
 
 seen: list[Any] = []
@@ -200,3 +201,13 @@ def test_as_many_runs_as_are_allowed_are_none() -> None:
         chain.sync.enqueue(left=2)
 
         assert len(app.sync.drain()) == 3
+
+
+def test_to_wait_for_a_run_that_nothing_starts_is_an_error() -> None:
+    with OncueApp([tasks]) as app:
+        run = hello.sync.enqueue(name="you")
+        with pytest.raises(OncueApiError, match=r"nothing runs until drain\(\) or travel\(\)"):
+            [run.refresh() for _ in range(20)]
+        app.sync.drain()
+
+        assert [run.refresh().status for _ in range(30)] == ["succeeded"] * 30
