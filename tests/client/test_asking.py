@@ -1,11 +1,12 @@
 """How calls are repeated: what is safe to repeat, how often, and after how long."""
 
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import httpx2
@@ -14,7 +15,7 @@ import pytest
 from tests.client.both import J1, K1, R1, R2, Pauses, Wire, problem, said
 from tests.client.conftest import Connect
 
-from oncue.client import Forbidden, NotFound, ServerUnreachable, TooManyRequests, Unavailable
+from oncue.client import Client, Forbidden, NotFound, ServerUnreachable, TooManyRequests, Unavailable
 
 NAN = {"amounts": [None, float("nan")]}
 JOB = {"job_id": J1, "task": "hello", "status": "active"}
@@ -313,3 +314,36 @@ class Packed(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield b"nonsense"
+
+
+class Neighbourly(BaseHTTPRequestHandler):
+    """Keeps connections open, and notes the one by which each request came."""
+
+    protocol_version = "HTTP/1.1"
+    came_by: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:
+        self.came_by.append(self.client_address[1])
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "13")
+        self.end_headers()
+        self.wfile.write(b'{"tasks": []}')
+
+    def log_message(self, *args: Any) -> None:
+        """Be silent."""
+
+
+def test_a_forked_process_does_not_read_the_answers_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Neighbourly) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Client(f"http://127.0.0.1:{server.server_port}", "key") as client, client._http:
+            client.tasks.list()
+            client.tasks.list()
+            monkeypatch.setattr(os, "getpid", lambda: 0)
+            client.tasks.list()
+        server.shutdown()
+
+    ours, again, theirs = Neighbourly.came_by
+    assert ours == again != theirs

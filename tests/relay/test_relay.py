@@ -17,8 +17,9 @@ from sqlalchemy.orm import Session
 
 import oncue
 from oncue import Outbox, Tasks
+from oncue.cli.relay import _relay
 from oncue.client import AsyncClient, ServerUnreachable
-from oncue.domain.instants import MINUTE
+from oncue.domain.instants import MINUTE, Duration
 from oncue.enqueuing import DDL
 from oncue.relay.relaying import Passed, Relay
 from oncue.relay.sources import Refusal, Source, opened
@@ -231,6 +232,34 @@ async def test_a_relay_that_is_killed_anywhere_or_not_answered_loses_and_doubles
         await relayed(file, app)
 
     assert Counter(job.payload["user"] for job in await created(app)) == Counter(users)
+
+
+class Patient(FakeClock):
+    """A clock with which waiting takes no time, and ends when there is nothing left to do."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    async def sleep(self, length: Duration) -> None:
+        self.jump(length)
+        if not rows(self._file):
+            raise Killed
+
+
+async def test_a_relay_goes_on_after_answers_that_say_nothing_of_a_row(file: Path, app: OncueApp) -> None:
+    with (connection := shop(file)):
+        oncue.enqueue(connection, welcome, user=1)
+    odd = [httpx2.Response(500, json={"detail": "a bug"}), httpx2.Response(200, text="<html>Back soon</html>")]
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        return odd.pop() if odd else await app.answer(request)
+
+    client = AsyncClient(URL, app._system.key, transport=AsyncTransport(answer))
+    with suppress(Killed):
+        await _relay(f"sqlite:///{file}", "oncue_outbox", client, Patient(file), False, lambda _: None)
+
+    assert [job.payload for job in await created(app)] == [{"user": 1}]
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ class TestMistakes:
             ({"schedule": every("1h"), "payload": {"to": "x", "cc": 1}}, "payload got an unexpected keyword"),
             ({"schedule": every("1h"), "payload": {"to": 7}}, "payload does not fit the signature of task 'late'"),
             ({"schedule": every("1h"), "payload": ["x"]}, "payload must be a dictionary"),
+            ({"schedule": cron, "payload": {"to": "x"}}, "schedule must be cron(…), every(…), at(…) or text"),
             ({"payload": {"to": "x"}}, "payload is the payload of a declared schedule; add schedule="),
             ({"schedule": "61 * * * *", "payload": {"to": "x"}}, "schedule"),
             ({"schedule": 7, "payload": {"to": "x"}}, "schedule"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from oncue import Context, Tasks, cron, every
+from oncue.client import OncueApiError
 from oncue.testing.app import OncueApp
 
 seen: list[Any] = []
@@ -37,6 +38,11 @@ async def chain(ctx: Context[str], left: int) -> None:
     seen.append(left)
     if left:
         await chain.enqueue(left=left - 1)
+
+
+@tasks.task
+async def endless(ctx: Context[str]) -> None:
+    await endless.enqueue()
 
 
 @tasks.task
@@ -180,3 +186,28 @@ def test_declared_schedules_run_once_they_are_applied() -> None:
             ("digest", "sent to ops"), ("digest-eu", "sent to eu"), ("digest-eu", "sent to eu"),
         ]  # fmt: skip
         assert [run.run_id for run in app.sync.drain()] == [again.run_id]
+
+
+def test_a_task_that_enqueues_itself_for_ever_is_an_error() -> None:
+    with OncueApp([tasks], max_runs=5) as app:
+        endless.sync.enqueue()
+
+        with pytest.raises(RuntimeError, match=r"more than 5 attempts ended .* does task 'endless' enqueue itself"):
+            app.sync.drain()
+
+
+def test_as_many_runs_as_are_allowed_are_none() -> None:
+    with OncueApp([tasks], max_runs=3) as app:
+        chain.sync.enqueue(left=2)
+
+        assert len(app.sync.drain()) == 3
+
+
+def test_to_wait_for_a_run_that_nothing_starts_is_an_error() -> None:
+    with OncueApp([tasks]) as app:
+        run = hello.sync.enqueue(name="you")
+        with pytest.raises(OncueApiError, match=r"nothing runs until drain\(\) or travel\(\)"):
+            [run.refresh() for _ in range(20)]
+        app.sync.drain()
+
+        assert [run.refresh().status for _ in range(30)] == ["succeeded"] * 30

@@ -29,6 +29,11 @@ def outer(ctx: Context, user: int) -> str:
     return welcome.sync.run(user=user)
 
 
+@tasks.task
+async def endless() -> None:
+    await endless.enqueue()
+
+
 @tasks.task(max_retries=1)
 def fail(ctx: Context) -> None:
     raise RuntimeError("boom")
@@ -105,3 +110,21 @@ def test_the_plugin_imports_next_to_nothing() -> None:
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
 
     assert found.stdout.strip() == "['oncue', 'oncue.testing', 'oncue.testing.plugin']"
+
+
+def test_a_task_that_enqueues_itself_for_ever_fails_at_some_depth(oncue_inline: OncueInline) -> None:
+    endless.using(max_retries=0).sync.enqueue()
+
+    assert "'endless' was enqueued 100 runs deep" in str(oncue_inline.runs[0].error)
+    assert len(oncue_inline.runs) == 100
+
+
+def test_after_a_block_within_another_calls_go_to_the_outer_one_again(oncue_fake: OncueFake) -> None:
+    with OncueFake([tasks]) as inner:
+        welcome.sync.enqueue(user=1)
+    welcome.sync.enqueue(user=2)
+
+    assert [[call.payload for call in fake.enqueued()] for fake in (inner, oncue_fake)] == [
+        [{"user": 1}],
+        [{"user": 2}],
+    ]

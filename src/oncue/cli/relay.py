@@ -95,7 +95,7 @@ async def _relay(
     source: str, table: str, client: AsyncClient, clock: Clock, once: bool, tell: Callable[[Passed], None]
 ) -> int:
     """Return how many rows were refused, once nothing is left; without `once` there is no end."""
-    from oncue.client import ServerUnreachable, TooManyRequests, Unavailable
+    from oncue.client import ClientError, Unauthorized
     from oncue.relay.relaying import Relay
     from oncue.relay.sources import SourceUnavailable, opened
 
@@ -112,8 +112,8 @@ async def _relay(
                         if once and not passed.full:
                             return refused
                         await clock.sleep(Duration(0) if passed.full else POLL_INTERVAL)
-            except (ServerUnreachable, TooManyRequests, Unavailable, SourceUnavailable) as away:
-                if once:
+            except (ClientError, SourceUnavailable) as away:
+                if once or isinstance(away, Unauthorized):
                     raise
                 if str(away) != said:  # one line for each outage
                     said = str(away)

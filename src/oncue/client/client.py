@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from threading import Event as Never
 from types import TracebackType
 from typing import Any, TypeVar
@@ -23,7 +25,7 @@ T = TypeVar("T")
 
 
 class Client(Calls["Client"]):
-    """Calls a server; threads may share it. Close it, or use it in a `with` block.
+    """Calls a server; threads and forked processes may share it. Close it, or use it in a `with` block.
 
     `timeout` is the time limit of each answer: seconds, "10s" or a timedelta. Calls that are safe to repeat are retried
     when no answer arrives, or a temporary refusal: at most `retries` times and for `retry_for`.
@@ -46,7 +48,8 @@ class Client(Calls["Client"]):
         self.retry_policy = RetryPolicy(
             address.url, seconds, retries, seconds_of(retry_for), seconds_now(SystemClock())
         )
-        self._http = httpx2.Client(**http_options(address, seconds), transport=transport)
+        self._open = partial(httpx2.Client, **http_options(address, seconds), transport=transport)
+        self._opened = os.getpid(), self._open()
 
     def ask(self, call: Call[T]) -> T:
         """Send one call and return its result."""
@@ -126,6 +129,13 @@ class Client(Calls["Client"]):
             return answer_of(self._http.request(**request_of(call)))
         except httpx2.RequestError as error:
             return lost(error)
+
+    @property
+    def _http(self) -> httpx2.Client:
+        """The connections of this process: on one shared with the parent of a fork, each reads the other's answers."""
+        if self._opened[0] != os.getpid():
+            self._opened = os.getpid(), self._open()
+        return self._opened[1]
 
     def _pause(self, seconds: float) -> None:
         Never().wait(seconds)

@@ -79,7 +79,7 @@ class Handle(ABC, Generic[P, R]):
         if payload := self.payload(args, kwargs):
             fields["payload"] = payload
         if when is not None:
-            fields["schedule"] = msgspec.to_builtins(when)
+            fields["schedule"] = _plain(when)
         return {"task": self.name, **fields}
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRun[R]:
@@ -251,3 +251,11 @@ def first_run(job: JobData) -> RunData:
         scheduled_for=job.next_run_at if last is None else last.scheduled_for,
         trigger="schedule",
     )
+
+
+def _plain(when: Planned) -> Any:
+    try:
+        return msgspec.to_builtins(when)
+    except TypeError:
+        message = f'must be cron(…), every(…), at(…) or text like "every 1h", not {when!r:.80}'
+        raise Invalid.of("schedule", "wrong_type", message) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -10,10 +11,12 @@ from threading import Thread
 from typing import Any, Self, TypeVar, cast
 
 import httpx2
+import msgspec
 
 from oncue.client import AsyncClient, AsyncRun, Client, Run
 from oncue.domain.instants import Instant, moment
 from oncue.shapes.jobs import JobFields
+from oncue.shapes.runs import WholeRun
 from oncue.tasks import Task
 from oncue.tasks.lifespan import lifespans
 from oncue.testing.caller import Caller
@@ -21,9 +24,11 @@ from oncue.testing.calls import Calls
 from oncue.testing.clock import SOME_DAY, FakeClock
 from oncue.testing.system import System
 from oncue.testing.times import Span, Time, to_duration, to_instant
-from oncue.testing.transport import URL, AsyncTransport, Transport
+from oncue.testing.transport import RUNS, URL, AsyncTransport, Transport, refusal
 
 T = TypeVar("T")
+MAX_RUNS = 10_000
+READS = 20  # of a run while nothing runs: whoever asks more often waits for it
 
 
 class OncueApp(Calls):
@@ -31,15 +36,20 @@ class OncueApp(Calls):
 
     Handles of these tasks use it while it is open, in every thread and event loop. Tasks run in the thread and loop
     that call `drain` or `travel`; the lifespan of the tasks is entered for the time of each such call. `client` and
-    `async_client` make all other calls. It has the assertions of `OncueFake`, too.
+    `async_client` make all other calls. It has the assertions of `OncueFake`, too. `max_runs` is the most that may end
+    at one instant: beyond it `drain` and `travel` raise RuntimeError, as a task that enqueues itself would never end.
     """
 
-    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY) -> None:
+    def __init__(
+        self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY, *, max_runs: int = MAX_RUNS
+    ) -> None:
         super().__init__(tasks)
         self._clock = FakeClock(now)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="oncue testing", daemon=True)
-        self._system = System(self._clock, self.tasks)
+        self._travels = 0
+        self._reads: Counter[str] = Counter()
+        self._system = System(self._clock, self.tasks, max_runs)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -70,12 +80,26 @@ class OncueApp(Calls):
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request of any event loop."""
         self.note(request)
-        return await asyncio.wrap_future(self.inside(self._system.answer(request)))
+        return self._unless_in_vain(request, await asyncio.wrap_future(self.inside(self._system.answer(request))))
 
     def answered(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request of any thread."""
         self.note(request)
-        return self.inside(self._system.answer(request)).result()
+        return self._unless_in_vain(request, self.inside(self._system.answer(request)).result())
+
+    def _unless_in_vain(self, request: httpx2.Request, answered: httpx2.Response) -> httpx2.Response:
+        """Refuse those who ask again and again for a run that cannot start: they wait for it."""
+        path = request.url.path
+        if self._travels or request.method != "GET" or not path.startswith(RUNS) or path.count("/") != RUNS.count("/"):
+            return answered
+        if not answered.is_success or msgspec.json.decode(answered.content, type=WholeRun).final:
+            return answered
+        self._reads[path] += 1
+        if self._reads[path] < READS:
+            return answered
+        return refusal(
+            "nothing runs until drain() or travel(), so do not wait for a run before; oncue_inline runs at once"
+        )
 
     @property
     def now(self) -> datetime:
@@ -110,8 +134,13 @@ class OncueApp(Calls):
         return await self._travel(until)
 
     async def _travel(self, until: Instant) -> Sequence[AsyncRun[Any]]:
-        async with lifespans(self.tasks):
-            ended = await asyncio.wrap_future(self.inside(self._system.travel(until, Caller())))
+        self._reads.clear()
+        self._travels += 1
+        try:
+            async with lifespans(self.tasks):
+                ended = await asyncio.wrap_future(self.inside(self._system.travel(until, Caller())))
+        finally:
+            self._travels -= 1
         return [await self.async_client.runs.get(run_id) for run_id in ended]
 
     def assert_ran(self, task: Task[..., Any] | str, *, times: int | None = None, status: str = "succeeded") -> None:

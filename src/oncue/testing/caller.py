@@ -24,6 +24,8 @@ class Caller:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self.last = ""
+        """The task that ran last."""
 
     async def do(self, call: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
@@ -34,6 +36,7 @@ class CallerExecutor:
         self._caller = caller
 
     async def run(self, work: Work) -> bytes | None:
+        self._caller.last = work.task.name
         return await self._caller.do(execute(work))
 
     async def close(self) -> None:

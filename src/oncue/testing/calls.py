@@ -47,13 +47,14 @@ class Calls:
         self._calls: list[Enqueued] = []
 
     def __enter__(self) -> Self:
-        for task in self.tasks:
-            task.clients.override = self
+        self._before = [(task.clients, task.clients.override) for task in self.tasks]
+        for clients, _ in self._before:
+            clients.override = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        for task in self.tasks:
-            task.clients.override = None
+        for clients, override in self._before:  # that of a block around this one
+            clients.override = override
 
     def note(self, request: httpx2.Request) -> list[dict[str, Any]]:
         """Note what a request enqueues, and return the fields of the jobs."""

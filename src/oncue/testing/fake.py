@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,11 +19,13 @@ from oncue.tasks import Task
 from oncue.testing.calls import Calls
 from oncue.testing.here import outside_of_the_loop
 from oncue.testing.single_run import FinishedRun, finished
-from oncue.testing.transport import URL, AsyncTransport, Transport
+from oncue.testing.transport import RUNS, URL, AsyncTransport, Transport, as_json, refusal
 
 KEY = "test"
-RUNS = "/v1/runs/"
+DEEPEST = 100  # runs within runs
 READS = 3  # of a run that was only recorded: whoever asks more often waits for it
+
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 class OncueFake(Calls):
@@ -52,19 +55,19 @@ class OncueFake(Calls):
 
     def _reply(self, request: httpx2.Request, ids: list[UUID], jobs: list[dict[str, Any]]) -> httpx2.Response:
         if request.url.path.endswith("/batch"):
-            return _json(201, {"job_ids": ids})
+            return as_json(201, {"job_ids": ids})
         if ids:
             known = {name: value for name, value in jobs[0].items() if name in ("task", "payload", "key", "name")}
-            return _json(201, Job(job_id=ids[0], status="active", **known))
+            return as_json(201, Job(job_id=ids[0], status="active", **known))
         run = self._runs.get(request.url.path.removeprefix(RUNS))
         said = f"{type(self).__name__} does not answer {request.method} {request.url.path}; use oncue_app for this."
         if request.method == "GET" and run is not None:
             self._reads[run.run_id] += 1
             if run.final or self._reads[run.run_id] < READS:
-                return _json(200, run)
+                return as_json(200, run)
             said = f"{type(self).__name__} only records run {run.run_id} of {run.task!r}: it never ends, so do not "
             said += "wait for it. oncue_inline runs what is due now, oncue_app everything."
-        return _json(501, {"title": "Not Implemented", "status": 501, "code": "not_implemented", "detail": said})
+        return refusal(said)
 
 
 class OncueInline(OncueFake):
@@ -82,7 +85,14 @@ class OncueInline(OncueFake):
         task = self.tasks.get(fields["task"])
         if task is None or fields.get("schedule", "now") != "now":
             return
-        done = await finished(task, fields)
+        depth = _depth.get()
+        if depth == DEEPEST:
+            raise RecursionError(f"task {task.name!r} was enqueued {depth} runs deep: see whether this ever ends")
+        within = _depth.set(depth + 1)
+        try:
+            done = await finished(task, fields)
+        finally:
+            _depth.reset(within)
         self.runs.append(done)
         result = None if done.stored is None else msgspec.json.decode(done.stored)
         said = None if done.error is None else str(done.error)
@@ -90,8 +100,3 @@ class OncueInline(OncueFake):
         self._runs[str(job_id)] = msgspec.structs.replace(
             self._runs[str(job_id)], status=done.status, result=result, error_type=kind, error_message=said
         )
-
-
-def _json(status: int, body: Any) -> httpx2.Response:
-    headers = {"Content-Type": "application/json"}
-    return httpx2.Response(status, headers=headers, content=msgspec.json.encode(body))

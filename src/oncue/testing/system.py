@@ -16,7 +16,7 @@ import msgspec
 from oncue.api.application import Application
 from oncue.clock import SystemClock, happens_within
 from oncue.domain.ids import RunId, WorkerId, uuid7
-from oncue.domain.instants import DAY, MILLISECOND, Duration, Instant
+from oncue.domain.instants import DAY, MILLISECOND, Duration, Instant, rfc3339
 from oncue.domain.placement import Everything, Offer, Resources, show_offer
 from oncue.domain.run import Settlement
 from oncue.engines import port
@@ -58,9 +58,10 @@ class _Loops(WorkerLoops):
 class System:
     """Belongs to the event loop in which it is opened."""
 
-    def __init__(self, clock: FakeClock, tasks: Tasks) -> None:
+    def __init__(self, clock: FakeClock, tasks: Tasks, max_runs: int) -> None:
         self.clock = clock
         self._tasks = tasks
+        self._max_runs = max_runs
         self._folder = Path(tempfile.mkdtemp(prefix="oncue-test-", dir=MEMORY if MEMORY.is_dir() else None))
         url = f"sqlite:///{self._folder / 'oncue.db'}"
         self._settings = Settings(engine=url, data_dir=str(self._folder), rate_limit=0, processes=SLOTS)
@@ -99,11 +100,11 @@ class System:
         that have ended, in order."""
         loops = self._loops(caller)
         while True:
-            await self._work(loops)
+            await self._work(loops, caller)
             next_at = await self._next(loops, until)
             await self.clock.advance(next_at - self.clock.now())
             if next_at == until:
-                await self._work(loops)
+                await self._work(loops, caller)
                 return loops.finished
 
     def _loops(self, caller: Caller) -> _Loops:
@@ -115,8 +116,9 @@ class System:
         loops.attempts.hooks = CallerHooks(self.clock, self._tasks, caller)
         return loops
 
-    async def _work(self, loops: _Loops) -> None:
-        """Plan and run until nothing is left to do at this instant."""
+    async def _work(self, loops: _Loops, caller: Caller) -> None:
+        """Plan and run until nothing is left to do at this instant. RuntimeError: there is no end of it."""
+        most = loops.ends + self._max_runs
         while True:
             before, started = loops.ends, False
             waits = [await service.run_once() for service in self._services]
@@ -125,8 +127,14 @@ class System:
             started = loops.busy
             while loops.busy:
                 await self._settle(loops)
+                if loops.ends > most:
+                    raise RuntimeError(self._endless(caller))
             if not started and loops.ends == before and waits[0]:
                 return
+
+    def _endless(self, caller: Caller) -> str:
+        ended = f"more than {self._max_runs:,} attempts ended at {rfc3339(self.clock.now())}, and more are due"
+        return f"{ended}: does task {caller.last!r} enqueue itself for ever? If not, set @pytest.mark.oncue(max_runs=…)"
 
     async def _settle(self, loops: _Loops) -> None:
         """Wait for attempts that are active, and start what they wait for themselves."""

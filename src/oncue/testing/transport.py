@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx2
+import msgspec
 
 URL = "http://oncue.test"
+RUNS = "/v1/runs/"
 
 
 class Transport(httpx2.BaseTransport):
@@ -25,3 +28,13 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await request.aread()
         return await self._answer(request)
+
+
+def as_json(status: int, body: Any) -> httpx2.Response:
+    headers = {"Content-Type": "application/json"}
+    return httpx2.Response(status, headers=headers, content=msgspec.json.encode(body))
+
+
+def refusal(why: str) -> httpx2.Response:
+    """Answer what no stand-in can do."""
+    return as_json(501, {"title": "Not Implemented", "status": 501, "code": "not_implemented", "detail": why})
