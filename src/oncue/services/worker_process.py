@@ -107,13 +107,11 @@ class WorkerProcess:
         )
         notifier.settle = self._crew.ended
         self._numbers = numbers
-        # It also sees in time that heartbeats do not arrive, however short the lease is.
-        self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 8))))
+        self._tick = Tick(clock, numbers, _calm_tick(settings.lease))
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
-        self._beaten_at = self._load_at = clock.monotonic()
-        self._counts_told_at = Instant(0)
+        self._beaten_at = self._load_at = self._counts_told_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
 
     async def run(self) -> int:
@@ -243,6 +241,11 @@ class WorkerProcess:
         until = self._clock.monotonic() + length
         while self._crew.busy and self._clock.monotonic() < until and not (unless and unless.is_set()):
             await self._clock.sleep(Duration(20 * MILLISECOND))
+
+
+def _calm_tick(lease: Duration) -> Duration:
+    """Each tick also checks that heartbeats arrive: often enough to end in time, however short the lease is."""
+    return Duration(max(TICK, min(CALM_TICK, lease // 8)))
 
 
 def with_notify(tasks: Tasks, notifier: Notifier, settings: Settings) -> Tasks:
