@@ -128,3 +128,10 @@ def test_after_a_block_within_another_calls_go_to_the_outer_one_again(oncue_fake
         [{"user": 1}],
         [{"user": 2}],
     ]
+
+
+def test_one_set_of_tasks_needs_no_list() -> None:
+    with OncueFake(tasks) as fake:
+        welcome.sync.enqueue(user=8)
+
+    fake.assert_enqueued(welcome, payload={"user": 8})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from threading import Thread
@@ -20,7 +20,7 @@ from oncue.shapes.runs import WholeRun
 from oncue.tasks import Task
 from oncue.tasks.lifespan import lifespans
 from oncue.testing.caller import Caller
-from oncue.testing.calls import Calls
+from oncue.testing.calls import Calls, SomeTasks
 from oncue.testing.clock import SOME_DAY, FakeClock
 from oncue.testing.system import System
 from oncue.testing.times import Span, Time, to_duration, to_instant
@@ -40,9 +40,7 @@ class OncueApp(Calls):
     at one instant: beyond it `drain` and `travel` raise RuntimeError, as a task that enqueues itself would never end.
     """
 
-    def __init__(
-        self, tasks: Iterable[Iterable[Task[..., Any]]], now: Time = SOME_DAY, *, max_runs: int = MAX_RUNS
-    ) -> None:
+    def __init__(self, tasks: SomeTasks, now: Time = SOME_DAY, *, max_runs: int = MAX_RUNS) -> None:
         super().__init__(tasks)
         self._clock = FakeClock(now)
         self._loop = asyncio.new_event_loop()

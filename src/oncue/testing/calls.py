@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import httpx2
 import msgspec
@@ -31,6 +31,9 @@ class Enqueued(msgspec.Struct, frozen=True):
         return f"{self.task}({self.payload!r}{options})"
 
 
+SomeTasks: TypeAlias = Iterable[Task[..., Any] | Iterable[Task[..., Any]]]  # a `Tasks`, or several of them
+
+
 class Calls:
     """Takes the calls of the handles of these tasks during a block of `with`, and notes what they enqueue.
 
@@ -40,10 +43,10 @@ class Calls:
     client: Client
     async_client: AsyncClient
 
-    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]]) -> None:
+    def __init__(self, tasks: SomeTasks) -> None:
         self.tasks = Tasks()
         for one in tasks:
-            self.tasks.include(one)
+            self.tasks.include([one] if isinstance(one, Task) else one)
         self._calls: list[Enqueued] = []
 
     def __enter__(self) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,8 +14,7 @@ import msgspec
 from oncue.client import AsyncClient, Client
 from oncue.shapes.jobs import Job
 from oncue.shapes.runs import WholeRun
-from oncue.tasks import Task
-from oncue.testing.calls import Calls
+from oncue.testing.calls import Calls, SomeTasks
 from oncue.testing.here import outside_of_the_loop
 from oncue.testing.single_run import FinishedRun, finished
 from oncue.testing.transport import RUNS, URL, AsyncTransport, Transport, as_json, refusal
@@ -31,7 +29,7 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)
 class OncueFake(Calls):
     """Records what handles enqueue; nothing runs, and nothing leaves the process."""
 
-    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]]) -> None:
+    def __init__(self, tasks: SomeTasks) -> None:
         super().__init__(tasks)
         self.client = Client(URL, KEY, transport=Transport(self._answered))
         self.async_client = AsyncClient(URL, KEY, transport=AsyncTransport(self._answer))
@@ -76,7 +74,7 @@ class OncueInline(OncueFake):
     `runs` has each `FinishedRun`, in order. It has the assertions of `OncueFake`, too.
     """
 
-    def __init__(self, tasks: Iterable[Iterable[Task[..., Any]]]) -> None:
+    def __init__(self, tasks: SomeTasks) -> None:
         super().__init__(tasks)
         self.runs: list[FinishedRun[Any]] = []
 

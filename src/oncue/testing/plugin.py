@@ -30,7 +30,7 @@ def oncue_tasks(pytestconfig: pytest.Config) -> Any:
     if not named:
         pytest.fail(
             'no tasks are named: set oncue_tasks = ["shop.tasks"] in pytest\'s settings, or define a fixture '
-            "oncue_tasks that returns a list of Tasks",
+            "oncue_tasks that returns your Tasks, or a list of several",
             pytrace=False,
         )
     return [load_tasks(named)]
