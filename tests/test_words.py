@@ -105,6 +105,7 @@ def test_help_pages_use_common_terms() -> None:
     assert [f"{name}: {fault}" for name, text in pages for fault in faults(text)] == []
 
 
+@pytest.mark.long
 def test_messages_use_common_terms() -> None:
     found = []
     for file in files():

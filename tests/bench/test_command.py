@@ -167,6 +167,7 @@ def test_what_is_for_postgres_is_refused_on_sqlite_alone(part: str) -> None:
     assert f"{part} needs PostgreSQL" in result.stderr
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_stopped_half_way_it_leaves_nothing_behind(number: signal.Signals, place: Path) -> None:
     if not Path("/proc/self/stat").exists():
@@ -187,6 +188,7 @@ def test_stopped_half_way_it_leaves_nothing_behind(number: signal.Signals, place
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.kills
 def test_when_its_server_dies_it_says_what_that_said(place: Path) -> None:
     command: list[str | Path] = [ONCUE, "bench", "idle", "--only", "sqlite"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(place)}) as it:

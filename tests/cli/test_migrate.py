@@ -99,6 +99,7 @@ def test_check_of_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert "is damaged, or is not a SQLite database); restore it from a backup, or correct" in answer.stderr
 
 
+@pytest.mark.kills
 def test_of_several_at_once_one_does_it(url: str) -> None:
     argv = [str(ONCUE), "migrate", "--engine", url, "--json"]
     started = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -109,6 +110,7 @@ def test_of_several_at_once_one_does_it(url: str) -> None:
     assert sorted(answer["from_version"] for answer in answers) == [0, *[NEWEST] * 2]
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("url", "command"),
     [

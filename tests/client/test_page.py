@@ -38,6 +38,7 @@ SHOWN = [  # what each program of the page prints, at least
 ]
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(("place", "shown"), list(enumerate(SHOWN)))
 def test_what_the_page_shows_works(environment: dict[str, str], tmp_path: Path, place: int, shown: str) -> None:
     script = tmp_path / "shown.py"
@@ -63,6 +64,7 @@ def test_the_page_lists_every_method_of_a_snapshot(name: str, kind: type) -> Non
     assert set(re.findall(r"`(\w+)`", f"`{listed}`")) == there_are - set(kind.__struct_fields__)
 
 
+@pytest.mark.kills
 def test_the_example_works_and_leaves_nothing_behind(environment: dict[str, str], oncue: Up) -> None:
     said = run_python(EXAMPLES / "client.py", environment)
 

@@ -63,6 +63,7 @@ def folder(oncue: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.kills
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the pages use curl")
 @pytest.mark.parametrize(("page", "place", "seen"), [(*where, seen) for where, seen in TYPED.items()])
 def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, folder: Path, page: str, place: int, seen: str) -> None:
@@ -74,6 +75,7 @@ def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, folder: Path, pa
     subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, check=True, timeout=PATIENCE)
 
 
+@pytest.mark.kills
 def test_the_program_on_the_first_page_runs_as_it_is(folder: Path) -> None:
     [program] = [block for block in blocks(ROOT / "README.md", "python") if "Client()" in block]
 

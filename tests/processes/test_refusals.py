@@ -8,6 +8,7 @@ import pytest
 from tests.processes.fleet import Fleet
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -30,6 +31,7 @@ def test_up_with_a_broken_task_file_ends_and_says_why(fleet: Fleet, code: str, t
     assert fleet.processes() == {}
 
 
+@pytest.mark.kills
 def test_up_on_a_port_in_use_ends_and_says_so(fleet: Fleet) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", fleet.port))

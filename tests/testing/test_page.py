@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "testing-your-tasks.md"
 SHOP = Path(__file__).parent / "samples" / "shop.py"
 
 
+@pytest.mark.kills
 def test_the_samples_of_the_page_pass(tmp_path: Path) -> None:
     shutil.copy(SHOP, tmp_path)
     settings = [block for block in blocks(PAGE, "toml") if "pytest" in block]

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from tests.domain.test_trace import PARENT, SPAN_ID, TRACE_ID
@@ -89,6 +90,7 @@ def create(fleet: Fleet, job: Json) -> str:
     return job_id
 
 
+@pytest.mark.kills
 def test_one_trace_from_the_clients_call_to_the_server_that_is_called(tmp_path: Path) -> None:
     """Spans wait a minute before they are sent, so what arrives was flushed when the processes ended."""
     with receiving() as receiver, fleet_in(tmp_path) as fleet:

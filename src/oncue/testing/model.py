@@ -174,13 +174,13 @@ class Model:
                 run.due, run.granted = start if start > now else run.due, True
         return sum(map(len, self.starts.values())) - before
 
-    def granted(self, dues: Mapping[RunId, Instant | None], now: Instant) -> None:
-        """Record that these runs have a start, due then; or none (any more)."""
-        for run_id, due in dues.items():
+    def granted(self, dues: Mapping[RunId, tuple[Instant, bool]]) -> None:
+        """Record when each of these runs is due now, and whether it has a start; one that lost it is due as before it."""
+        for run_id, (due, granted) in dues.items():
             run = self.runs[run_id]
-            if due is not None and not run.granted:
-                assert due >= run.due
-            run.due, run.granted = run.due if due is None else due, due is not None
+            if not run.granted:
+                assert due >= run.due if granted else due == run.due
+            run.due, run.granted = due, granted
 
     def _first_start(self, key: LaneKey, at: Instant) -> Instant:
         """Return the first instant from `at` and the last start on, before which few enough runs have started."""

@@ -217,7 +217,7 @@ class Histories(RuleBasedStateMachine):
             return
         rated = [run.run_id for run in self.model.runs.values() if run.state is State.WAITING and run.lanes.meter]
         views = [self.do(self.store.run(run_id)) for run_id in rated]
-        self.model.granted({view.run_id: None if Held.RATE in view.held else view.due for view in views}, now)
+        self.model.granted({view.run_id: (view.due, Held.RATE not in view.held) for view in views})
 
     # ------------------------------------------------------------------------------------------------------- comparing
 
