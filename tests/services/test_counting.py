@@ -136,6 +136,7 @@ async def cancel(desk: Desk) -> None:
     run_id = await desk.store.one_shot(task="wait")
     await work(desk.crew)
     await desk.store.running.cancel(desk.store.uid, run_id, desk.store.now)
+    desk.crew.mailbox.hint()
     await desk.crew.mailbox.run_once()
     await desk.settle()
 

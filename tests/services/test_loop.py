@@ -68,6 +68,16 @@ async def test_it_comes_back_after_the_longest_wait_whatever_the_service_said() 
     assert service.began[1] - service.began[0] == LONGEST_WAIT
 
 
+async def test_loops_without_work_wake_up_at_the_same_instants() -> None:
+    late = Scripted(
+        lambda: Duration(30 * MILLISECOND), lambda: FOREVER, lambda: Duration(LONGEST_WAIT), lambda: FOREVER
+    )
+
+    await run(late)
+
+    assert late.began[1:] == [30 * MILLISECOND, LONGEST_WAIT, 2 * LONGEST_WAIT]
+
+
 async def test_a_wake_up_ends_the_wait_and_one_during_a_pass_is_not_lost() -> None:
     service = Scripted(lambda: FOREVER, lambda: wake_and(FOREVER), lambda: FOREVER)
 

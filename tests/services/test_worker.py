@@ -11,7 +11,7 @@ from tests.services.worker_loops import Stage, crew_on, drive, final, work
 from oncue import Context
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId
-from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import DAY, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import Priority
 from oncue.domain.policy import Retry
 from oncue.domain.run import Claimed, RunView, State, read_attempts
@@ -24,6 +24,8 @@ from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Numbers
 from oncue.services import choosing, prefetch, settling
 from oncue.services.attempts import Stop
+from oncue.services.cancel_inbox import POLL_INTERVAL
+from oncue.services.loop import LONGEST_WAIT
 from oncue.testing.conformance.store import Store
 
 
@@ -81,6 +83,56 @@ async def test_a_worker_without_work_asks_twice_a_second(store: Store, stage: St
     await drive(store, crew, 10 * SECOND)
 
     assert how_often(numbers) - asked == {"peek": 10, "classes": 10}
+
+
+async def test_workers_without_work_that_take_the_same_share_the_sweeps_and_miss_nothing(
+    store: Store, stage: Stage
+) -> None:
+    """Each sweeps every five seconds, one of them every half a second: without any hint, one finds what is due."""
+    await store.one_shot(-SECOND, task="noop")
+    numbers = Numbers(None, Roles.WORKER)
+    store.engine = CountedEngine(store.engine, numbers, store.clock)
+    crews = [await crew_on(store, stage) for _ in range(10)]
+    for place, crew in enumerate(crews):
+        crew.prefetch.peers.alike_before, crew.prefetch.peers.alike = place, 10
+
+    async def together(length: int) -> None:
+        end = store.now + length
+        while store.now < end:
+            for crew in crews:
+                await crew.worker.run_once()
+                await crew.rest()
+                await crew.settling.run_once()
+            await store.clock.advance(Duration(10 * MILLISECOND))
+
+    await together(6 * SECOND)
+    asked = how_often(numbers)
+    await together(20 * SECOND)
+    assert (how_often(numbers) - asked)["peek"] == 40
+    missed, later = await store.one_shot(), await store.one_shot(SOON + 1)
+    await together(2 * SECOND)
+
+    late, on_time = await store.run(missed), await store.run(later)
+    assert late.started_at is not None
+    assert late.started_at - late.due <= 520 * MILLISECOND
+    assert on_time.started_at is not None
+    assert on_time.started_at - on_time.due <= 10 * MILLISECOND
+
+
+async def test_a_hint_ends_the_calm_of_a_worker_that_shares_the_sweeps(store: Store, stage: Stage) -> None:
+    await store.one_shot(-SECOND)
+    numbers = Numbers(None, Roles.WORKER)
+    store.engine = CountedEngine(store.engine, numbers, store.clock)
+    crew = await crew_on(store, stage)
+    crew.prefetch.peers.alike = 10
+    await drive(store, crew, 10 * SECOND)
+    asked = how_often(numbers)
+    await store.one_shot(-SECOND)  # of which there is no hint
+    crew.prefetch.ask(Instant(store.now + DAY), crew.prefetch.classes)
+
+    await drive(store, crew, SECOND + 10 * MILLISECOND)
+
+    assert (how_often(numbers) - asked)["claim"] == 1
 
 
 def how_often(numbers: Numbers) -> Counter[str]:
@@ -425,12 +477,39 @@ async def test_mail_stops_a_run(store: Store, stage: Stage) -> None:
     assert answer is not None
     assert answer.told == ((run_id, crew.worker_id),)
 
+    crew.mailbox.hint()
     await crew.mailbox.run_once()
     await crew.rest()
     await crew.settling.run_once()
 
     view = await store.run(run_id)
     assert (view.state, stage.stopped, view.failures) == (State.CANCELLED, [run_id], 0)
+
+
+async def test_who_has_just_begun_is_asked_for_cancel_requests_after_a_while_or_with_a_hint(
+    store: Store, stage: Stage
+) -> None:
+    """Most runs have ended by then. A hint may come before the answer to the claim, and counts all the same."""
+    numbers = Numbers(None, Roles.WORKER)
+    store.engine = CountedEngine(store.engine, numbers, store.clock)
+    crew = await crew_on(store, stage)
+    assert await crew.mailbox.run_once() == LONGEST_WAIT
+    await store.one_shot(task="wait")
+    await work(crew)
+
+    assert (await crew.mailbox.run_once(), how_often(numbers)["cancel_requests"]) == (POLL_INTERVAL, 0)
+    assert (await crew.mailbox.run_once(), how_often(numbers)["cancel_requests"]) == (POLL_INTERVAL, 1)
+
+    stage.go.set()
+    await crew.rest()
+    await crew.mailbox.run_once()
+    crew.mailbox.hint()
+    await store.one_shot(task="wait")
+    stage.go.clear()
+    store.advance(2 * SECOND)
+    await work(crew)
+    await crew.mailbox.run_once()
+    assert how_often(numbers)["cancel_requests"] == 2
 
 
 async def test_a_run_that_ended_before_it_could_be_stopped_is_cancelled_all_the_same(

@@ -260,6 +260,7 @@ class World:
                 crewed.beaten_at = asked_at
                 peers = crewed.crew.prefetch.peers
                 peers.place, peers.count = beat.place, max(1, beat.peers)
+                peers.alike_before, peers.alike = beat.alike_before, beat.alike
         return lease // BEATS
 
     def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, handed_back: tuple[Any, ...] = ()) -> None:

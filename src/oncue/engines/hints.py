@@ -14,7 +14,7 @@ from oncue.domain.run import Claimed, Peeked
 from oncue.engines.port import Cancelled, Hint, Topic
 
 MOST_NAMED = 60  # runs in one hint: for more a look is cheaper; and classes
-SOON = Duration(5 * SECOND // 4)  # what is due later needs no hint: workers read ahead, at least once a second
+SOON = Duration(5 * SECOND // 4)  # what is due later needs no hint: at least once a second, a worker reads ahead
 
 
 def hint_due(runs: Sequence[Peeked], now: Instant) -> list[Hint]:

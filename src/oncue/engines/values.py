@@ -293,11 +293,17 @@ class CancelRequest(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """The answer to a heartbeat. With `place` of `peers`, workers share a burst without talking to each other."""
+    """The answer to a heartbeat. With `place` of `peers`, workers share a burst without talking to each other.
+
+    Those that said they take the same classes share the sweeps for missed runs: `alike` of them, this one included,
+    `alike_before` of them before it.
+    """
 
     place: int
     peers: int
     drain_at: Instant | None = None  # since when the worker is drained on request: it takes no new runs
+    alike_before: int = 0
+    alike: int = 1
 
 
 class Task(msgspec.Struct, frozen=True):

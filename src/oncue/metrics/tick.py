@@ -10,7 +10,7 @@ from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import LOOP_DELAY
 
 TICK: Final = Duration(250 * MILLISECOND)
-CALM_TICK: Final = Duration(2 * SECOND)  # while little happens: a process without work should cost nothing
+CALM_TICK: Final = Duration(5 * SECOND)  # while little happens: a process without work should cost nothing
 LITTLE: Final = 20  # values appended since the last tick
 
 
@@ -30,6 +30,6 @@ class Tick:
         if self._expected is not None:
             self._numbers.observe(LOOP_DELAY, value=self.at - self._expected)
         calm = self._numbers.fold() <= LITTLE and not busy
-        wait = self._calm if calm else TICK
+        wait = Duration(self._calm - self.at % self._calm) if calm else TICK  # calm ones with other loops without work
         self._expected = Instant(self.at + wait)
         return wait

@@ -43,6 +43,8 @@ class Beaten(msgspec.Struct, tag="beaten", frozen=True):
     place: int = 0
     peers: int = 1
     drained: bool = False
+    alike_before: int = 0
+    alike: int = 1
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):

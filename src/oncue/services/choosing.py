@@ -33,6 +33,8 @@ class Peers:
     def __init__(self) -> None:
         self.place = 0
         self.count = 1
+        self.alike_before = 0  # of those that take the same classes
+        self.alike = 1
 
     def turn(self, run_id: RunId) -> int:
         """The position of this worker for this run. 0: it acts first."""

@@ -55,9 +55,13 @@ class Loop:
             self._wanted.clear()
             wait = await self._pass()
             if wait > 0 and not self._stopping:
-                await happens_within(self._clock, self._wanted, min(wait, LONGEST_WAIT))
+                await happens_within(self._clock, self._wanted, self._capped(wait))
             else:
                 await asyncio.sleep(0)
+
+    def _capped(self, wait: Duration) -> Duration:
+        """Loops without work wake up together, which costs a process one wake-up instead of many."""
+        return wait if wait < LONGEST_WAIT else Duration(LONGEST_WAIT - self._clock.monotonic() % LONGEST_WAIT)
 
     async def _pass(self) -> Duration:
         """Run one pass. Every error ends here, so that there is always a next pass."""

@@ -5,8 +5,9 @@ once; a read where a hint points; and once a second, or more often where hints d
 are due and still wait, which finds what the other two missed. When work is late there is a fourth: a few runs of every
 user in turn, however many one user has.
 
-While there are few runs, the sweep reads two seconds ahead and is the window, too: a worker without work asks the
-store twice a second instead of eight times.
+While there are few runs, the sweep reads beyond the next sweep and is the window, too: a worker without work asks the
+store twice a second instead of eight times. Workers without work that take the same classes share the sweeps: together
+they come twice a second, each in its turn, so a missed run is found as soon, and many idle workers cost little.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from oncue.tasks import Tasks
 AHEAD = Duration(500 * MILLISECOND)
 POLL = Duration(250 * MILLISECOND)  # twice per window, so that a slow read leaves no gap
 FEW = 100  # known runs, up to which the sweep reads as far ahead as this:
-AHEAD_OF_FEW = Duration(2 * SECOND)
+BEYOND_THE_SWEEP = Duration(SECOND)  # the next one, which may come late
 SWEEP = Duration(SECOND)
+SHARED_SWEEP = Duration(5 * SECOND)  # at most, of a worker without work that shares the sweeps with others
 SWEEP_WITHOUT_HINTS = Duration(300 * MILLISECOND)  # a run that is due when it is created starts within half a second
 SPACING = Duration(10 * MILLISECOND)  # between reads, however many hints come
 LIMIT = 10_000  # runs of each class in one read
@@ -91,6 +93,7 @@ class Prefetch:
         """
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
         self._class_came |= not classes or any(map(self._classes.is_new, classes))
+        self._sweep_soon()
 
     def learn(self, runs: Sequence[Peeked]) -> None:
         """Take in runs that a hint names, as if they had been read. The claim finds out what is not so."""
@@ -108,6 +111,12 @@ class Prefetch:
             else:  # there is enough to do, but not of this user perhaps: the look gives every user a turn
                 self.ask(run.due, (run.class_id,))
         self._remember(fresh, "hint")
+        self._sweep_soon()
+
+    def _sweep_soon(self) -> None:
+        """There is work: sweep as often as others with work do."""
+        self._sweep_at = min(self._sweep_at, Instant(self._clock.now() + self._sweep_every))
+        self._look_at = min(self._look_at, Instant(self._sweep_at + POLL))
 
     def look_afresh(self) -> None:
         """Read everything that is due at the next look, however short ago the last one was."""
@@ -204,7 +213,8 @@ class Prefetch:
         few = len(self._known) <= FEW
         class_queues = [class_queue for class_queue in self._class_queues.values() if class_queue.hungry]
         unread = {class_queue.class_id for class_queue in self._class_queues.values() if not class_queue.hungry}
-        until = Instant(now + AHEAD_OF_FEW) if few else now
+        next_sweep = self._next_sweep(now)
+        until = Instant(next_sweep + BEYOND_THE_SWEEP) if few else now
         short, found = await self._read("sweep", self._hungry(), LONG_AGO, until, late_at=now)
         there = {run.run_id for run in found}
         for class_queue in class_queues:
@@ -214,10 +224,20 @@ class Prefetch:
             await self._refresh()
         if few:
             self._have_read(until, short, unread)
+        next_sweep = min(next_sweep, self._next_sweep(now))  # sooner, if something was found
         if few and not any(run.due <= now for run in self._known.values()):
-            self._look_at = Instant(now + self._sweep_every + POLL)  # the next sweep comes first
+            self._look_at = Instant(next_sweep + POLL)  # the next sweep comes first
         self._drop_idle_lines()
-        self._sweep_at = Instant(now + self._sweep_every)
+        self._sweep_at = next_sweep
+
+    def _next_sweep(self, now: Instant) -> Instant:
+        """Return when to sweep again. Workers without work take turns with their like, by the store's clock."""
+        alike, every = self.peers.alike, self._sweep_every
+        shared = Duration(min(alike * SWEEP // 2, SHARED_SWEEP))
+        if self._known or shared <= every or every != SWEEP:
+            return Instant(now + every)
+        my_turn = shared * self.peers.alike_before // alike
+        return Instant(now + shared - (now - my_turn) % shared)
 
     def _drop_idle_lines(self) -> None:
         """Drop empty class queues, so that a class costs something only while one of its runs is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Lock
 from uuid import UUID
@@ -23,6 +23,7 @@ from oncue.services.submitting import Submitting
 from oncue.storage.port import Storage
 
 FLUSH_INTERVAL = Duration(SECOND)
+IDLE = Duration(5 * SECOND)  # without an active attempt
 PATIENCE = Duration(5 * SECOND)  # that the end of an attempt waits for object storage to take its log
 UNWRITTEN = "\n… a part of the log or a report could not be stored\n"
 
@@ -145,6 +146,7 @@ class Reporting:
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
         self._later: set[asyncio.Task[None]] = set()
+        self.active: Callable[[], int] = lambda: 1  # how many attempts there are
 
     def of(self, run: Claimed) -> RunReports:
         return RunReports(run, self)
@@ -168,7 +170,7 @@ class Reporting:
                 await self._flush(reports)
             elif not reports.busy:
                 self._beside(reports)
-        return FLUSH_INTERVAL
+        return FLUSH_INTERVAL if self._noted or self.active() else IDLE
 
     def _beside(self, reports: RunReports) -> asyncio.Task[None]:
         task = self._loop.create_task(self._flush_safely(reports))

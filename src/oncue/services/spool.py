@@ -64,6 +64,8 @@ class Spool:
 
     async def run_once(self) -> Duration:
         """Attach what can be attached."""
+        if not self._folder.exists():
+            return EVERY
         for file in await asyncio.to_thread(_files, self._folder):
             if not await self._attach(file):
                 break

@@ -86,7 +86,7 @@ class WorkerSupervisor:
 
     @property
     def active(self) -> int:
-        """The number of active runs, as of two seconds ago, at most."""
+        """The number of active runs, as of five seconds ago, at most."""
         return sum(kept.active for kept in self._kept)
 
     def stop(self) -> None:
@@ -368,7 +368,8 @@ class WorkerSupervisor:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
             kept.beaten_at, kept.stored_classes = asked_at, classes
-            kept.channel.send(Beaten(asked_at, beat.place, beat.peers, drained=beat.drain_at is not None))
+            drained = beat.drain_at is not None
+            kept.channel.send(Beaten(asked_at, beat.place, beat.peers, drained, beat.alike_before, beat.alike))
             if not kept.replaced:
                 self._drain_at = beat.drain_at
 

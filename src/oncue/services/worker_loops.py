@@ -71,6 +71,7 @@ class WorkerLoops:
         submitting = Submitting(engine, clock, settings, storage)
         self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
+        self.reporting.active = lambda: len(self.attempts)
         others = self.prefetch, self.attempts, self.settling.changes, self.ended
         self.worker = Worker(
             *(engine, clock, worker_id, *others),
@@ -95,9 +96,9 @@ class WorkerLoops:
         return bool(len(self.attempts) or ending or self.worker.unsure)
 
     def begun(self) -> None:
-        """Wake the loops for deadlines and cancel requests: the first attempt is active."""
-        self.loops[self.attempts.name].wake()
-        self.loops[self.mailbox.name].wake()
+        """Wake the loops for deadlines, cancel requests and reports: the first attempt is active."""
+        for member in (self.attempts, self.mailbox, self.reporting):
+            self.loops[member.name].wake()
 
     def started(self, runs: Sequence[Claimed], now: Instant) -> None:
         self._counted.started(runs, now)
@@ -140,6 +141,7 @@ class WorkerLoops:
 
     def _cancel_requested(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
+            self.mailbox.hint()
             self.loops[self.mailbox.name].wake()
 
 

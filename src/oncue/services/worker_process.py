@@ -44,7 +44,7 @@ from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
-CALM_COUNTS_INTERVAL = Duration(5 * SECOND)  # while there is no work
+CALM_COUNTS_INTERVAL = Duration(15 * SECOND)  # while there is no work and nothing new to tell
 LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
@@ -107,11 +107,12 @@ class WorkerProcess:
         )
         notifier.settle = self._crew.ended
         self._numbers = numbers
-        self._tick = Tick(clock, numbers, _calm_tick(settings.lease))
+        self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 3))))
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
         self._beaten_at = self._load_at = self._counts_told_at = clock.monotonic()
+        self._calm_since_told = False
         self._classes: tuple[ClassId, ...] | None = None
 
     async def run(self) -> int:
@@ -139,19 +140,21 @@ class WorkerProcess:
         return 0
 
     async def run_once(self) -> Duration:
-        if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
+        left = self._beaten_at + SAFE * self._settings.lease - self._clock.monotonic()
+        if left < 0:
             log.error("No heartbeat reached the database for too long; the worker process ends", kind="heartbeat_lost")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
-        classes = self._crew.prefetch.classes[:MOST_TOLD]
+        classes = tuple(sorted(self._crew.prefetch.classes)[:MOST_TOLD])
         self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
         busy = self._crew.busy or self._crew.prefetch.knows
         wait = self._tick(busy=busy)
-        if self._tick.at >= self._counts_told_at + (COUNTS_INTERVAL if busy else CALM_COUNTS_INTERVAL):
-            self._counts_told_at = self._tick.at
+        self._calm_since_told &= not busy
+        if self._tick.at >= self._counts_told_at + (CALM_COUNTS_INTERVAL if self._calm_since_told else COUNTS_INTERVAL):
+            self._counts_told_at, self._calm_since_told = self._tick.at, not busy
             self._tell_counts()
-        return wait
+        return Duration(min(wait, int(left) + 1))
 
     def _tell_counts(self) -> None:
         self._channel.send(Counted((*self._numbers.series(), *of_this_worker_process())))
@@ -185,10 +188,11 @@ class WorkerProcess:
     async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
-                case Beaten(asked_at, place, count, drained):
+                case Beaten(asked_at, place, count, drained, alike_before, alike):
                     self._beaten_at = max(self._beaten_at, asked_at)
                     peers = self._crew.prefetch.peers
                     peers.place, peers.count = place, max(1, count)
+                    peers.alike_before, peers.alike = alike_before, alike
                     self._take_runs(not drained and not self._told.is_set())
                 case Drain(at_once, replaced):
                     self._told.set()
@@ -241,11 +245,6 @@ class WorkerProcess:
         until = self._clock.monotonic() + length
         while self._crew.busy and self._clock.monotonic() < until and not (unless and unless.is_set()):
             await self._clock.sleep(Duration(20 * MILLISECOND))
-
-
-def _calm_tick(lease: Duration) -> Duration:
-    """Each tick also checks that heartbeats arrive: often enough to end in time, however short the lease is."""
-    return Duration(max(TICK, min(CALM_TICK, lease // 8)))
 
 
 def with_notify(tasks: Tasks, notifier: Notifier, settings: Settings) -> Tasks:

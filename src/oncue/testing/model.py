@@ -175,7 +175,7 @@ class Model:
         return sum(map(len, self.starts.values())) - before
 
     def granted(self, dues: Mapping[RunId, tuple[Instant, bool]]) -> None:
-        """Record when each of these runs is due now, and whether it has a start; one that lost it is due as before it."""
+        """Record when each of these runs is due now and whether it has a start. One that lost it is due as before."""
         for run_id, (due, granted) in dues.items():
             run = self.runs[run_id]
             if not run.granted:

@@ -55,8 +55,8 @@ class SqliteFleet:
             known = first(db, _SQL["beat"], (now, draining, said, worker_id.bytes, load))
             if known is None:
                 return None
-            [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))
-            return Beat(place, peers, known[0])
+            [(place, peers, alike_before, alike)] = fetch(db, _SQL["place"], (worker_id.bytes,))
+            return Beat(place, peers, known[0], alike_before, alike)
 
         return await self._store.write(beat)
 

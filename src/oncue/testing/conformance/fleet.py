@@ -72,6 +72,21 @@ async def test_workers_share_out_their_places(store: Store) -> None:
     assert {beat.peers for beat in beats if beat} == {4}
 
 
+async def test_workers_that_take_the_same_classes_know_how_many_they_are(store: Store) -> None:
+    specs = [(await store.new_one_shot(queue=queue)).job.spec.class_key for queue in ("a", "b")]
+    one, other = await store.jobs.intern(specs)
+    workers = sorted([await store.worker() for _ in range(5)])
+    takes = [[one, other], [one], [one, other], [one, other], [one, other]]
+    for worker, classes in zip(workers, takes, strict=True):
+        await store.fleet.beat(worker, store.now, classes=classes)
+    await store.fleet.beat(workers[4], store.now, draining=True)
+
+    beats = [await store.beat(worker) for worker in workers[:4]]
+
+    assert [(beat.alike_before, beat.alike) for beat in beats if beat] == [(0, 3), (0, 1), (1, 3), (2, 3)]
+    assert {beat.peers for beat in beats if beat} == {4}
+
+
 async def test_only_who_is_named_is_buried_and_said_so_once(store: Store) -> None:
     one, two, other = [await store.worker() for _ in range(3)]
     seen = {worker.worker_id: worker.beat_at for worker in await store.fleet.workers() if worker.worker_id != other}
