@@ -125,7 +125,7 @@ async def test_a_hint_ends_the_calm_of_a_worker_that_shares_the_sweeps(store: St
     store.engine = CountedEngine(store.engine, numbers, store.clock)
     crew = await crew_on(store, stage)
     crew.prefetch.peers.alike = 10
-    await drive(store, crew, 10 * SECOND)
+    await drive(store, crew, 15 * SECOND - store.now % (5 * SECOND) + MILLISECOND)  # it has just had its turn
     asked = how_often(numbers)
     await store.one_shot(-SECOND)  # of which there is no hint
     crew.prefetch.ask(Instant(store.now + DAY), crew.prefetch.classes)
