@@ -25,7 +25,7 @@ class StoreProxy:
         self.were_reset = 0
         self._port = port
         self._chance = random.Random(seed)
-        self._links: set[_Link] = set()
+        self._links: set[Link] = set()
         self._serving: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -60,7 +60,7 @@ class StoreProxy:
         except OSError:
             writer.transport.abort()
             return
-        link = _Link(writer, server)
+        link = Link(writer, server)
         self._links.add(link)
         try:
             async with asyncio.TaskGroup() as both:
@@ -75,7 +75,7 @@ class StoreProxy:
         await asyncio.sleep(self.delay)
         await self.open.wait()
 
-    async def _requests(self, reader: asyncio.StreamReader, link: _Link) -> None:
+    async def _requests(self, reader: asyncio.StreamReader, link: Link) -> None:
         for request in count():
             some = await _read(reader)
             await self.open.wait()
@@ -88,7 +88,7 @@ class StoreProxy:
             if not (link.half_open or link.server.is_closing()):
                 link.server.write(some)
 
-    def _reset(self, link: _Link, request: bytes) -> None:
+    def _reset(self, link: Link, request: bytes) -> None:
         """Every other time the server gets the request, and only its answer is lost."""
         self.were_reset += 1
         if self.were_reset % 2:
@@ -99,7 +99,7 @@ class StoreProxy:
         link.client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         link.client.transport.abort()
 
-    async def _answers(self, answers: asyncio.StreamReader, link: _Link) -> None:
+    async def _answers(self, answers: asyncio.StreamReader, link: Link) -> None:
         """Read on while answers are on their way: a delay is added to each, not to one after the other."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         now = asyncio.get_running_loop().time
@@ -113,7 +113,7 @@ class StoreProxy:
             delivering.cancel()
 
     async def _deliver(
-        self, under_way: asyncio.Queue[tuple[float, bytes]], link: _Link, now: Callable[[], float]
+        self, under_way: asyncio.Queue[tuple[float, bytes]], link: Link, now: Callable[[], float]
     ) -> None:
         while True:
             at, some = await under_way.get()
@@ -127,7 +127,7 @@ class StoreProxy:
             link.client.write(some)
 
 
-class _Link:
+class Link:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server

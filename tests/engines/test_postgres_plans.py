@@ -33,8 +33,9 @@ MAY_WALK = {
     **{f"list_by_name, {which}": {"running"} for which in ("active", "cancelled", "any", "open")},
     "search_endings": {"running", "waiting", "history", "dead", "jobs"},  # the newest, in the order of ids: see below
     "search_endings_of_user": {"running"},
-    "capped_counts": {"running"},
-    "capped_counts_of_all": {"running", "waiting", "history", "dead"},  # so many of each, in the order of an index
+    "count_open": {"running"},
+    "count_open_of_all": {"running", "waiting"},  # so many of each, in the order of an index
+    "count_ended_of_all": {"history", "dead"},
     **{f"list_live_of_all, {which}": {"running"} for which in ("cancelled",)},
     **{f"list_live_named_of_all, {which}": {"running"} for which in ("cancelled",)},
     **{f"list_by_name_of_all, {which}": {"running"} for which in ("active", "cancelled", "any", "open")},

@@ -257,8 +257,7 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
     length = Duration(asked.until - asked.since)
     step = step_for(filters.get("step"), length, MOST_STEPS_OF_GROUPS if by else MOST_POINTS)
     if asked.job_id is None:
-        known = await _cursors(api, caller, asked)
-        waiting = await _waiting(api, caller, asked, step, by)
+        known, waiting = await asyncio.gather(_cursors(api, caller, asked), _waiting(api, caller, asked, step, by))
     else:
         known = await _of_job(api, caller, asked)
         waiting = [Part(counted([one.at], step), {_group(by, one.spec): 1}) for one in known.once]

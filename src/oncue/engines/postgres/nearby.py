@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from heapq import merge
@@ -26,8 +27,12 @@ FURTHER = 14 * DAY  # how far back before the two newest partitions ends are loo
 
 
 async def counts(store: Store, uid: UserNumber | None, most: int, now: Instant) -> Counts:
-    which, who = ("capped_counts_of_all", []) if uid is None else ("capped_counts", [[uid]])
-    return counts_of([tuple(row) for row in await store.fetch(_SQL[which], *who, most, now)], most)
+    """Count what is open and what has ended at once, on two connections: each takes some ten milliseconds."""
+    of, who = ("_of_all", []) if uid is None else ("", [[uid]])
+    found = await asyncio.gather(
+        store.fetch(_SQL[f"count_open{of}"], *who, most, now), store.fetch(_SQL[f"count_ended{of}"], *who, most)
+    )
+    return counts_of([tuple(row) for rows_ in found for row in rows_], most)
 
 
 async def last_ended(store: Store, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:

@@ -14,27 +14,14 @@ wanted as (
 running_found as (
   select is_job, going, count(*) as n from (
     select run_id = job_id and spec is not null as is_job, cancel_at is null as going from running where uid = any($1) limit (select $2::int)) r
-  group by 1, 2),
-ended_found as (
-  select state, is_job, count(*) as n from (select f.* from users_asked u cross join lateral (
-    select state, run_id = job_id and spec is not null as is_job from history
-    where uid = u.uid order by ended_at desc, run_id desc limit (select $2::int)) f limit (select $2::int)) e
   group by 1, 2)
 select 'job' as kind, 'active' as status, count(*) as n from (select from users_asked u cross join lateral (
   select from jobs where uid = any(array[u.uid]) and status = 0 order by uid, job_id limit (select $2::int)) f limit (select $2::int)) c  -- status: 0 active
 union all select 'job', 'paused', count(*) from (select from users_asked u cross join lateral (
   select from jobs where uid = any(array[u.uid]) and status = 1 order by uid, job_id limit (select $2::int)) f limit (select $2::int)) c  -- status: 1 paused
-union all select 'job', 'finished', count(*) from (select from users_asked u cross join lateral (
-  select from jobs where uid = any(array[u.uid]) and status = 2 order by uid, job_id limit (select $2::int)) f limit (select $2::int)) c  -- status: 2 finished
-union all select 'job', 'cancelled', count(*) from (select from users_asked u cross join lateral (
-  select from jobs where uid = any(array[u.uid]) and status = 3 order by uid, job_id limit (select $2::int)) f limit (select $2::int)) c  -- status: 3 cancelled
 union all select 'job', case when paused then 'paused' else 'active' end, n from jobs_waiting
 union all select 'job', case when going then 'active' else 'cancelled' end, n from running_found where is_job
-union all select 'job', case when state = 4 then 'cancelled' else 'finished' end, n from ended_found where is_job  -- state: 4 cancelled
 union all select 'run', case when tried then 'retrying' when later then 'scheduled' else 'queued' end, n from wanted
 union all select 'run', 'scheduled', count(*) from (select from users_asked u cross join lateral (
   select from waiting where uid = any(array[u.uid]) and wanted > $3 order by uid, wanted, run_id limit (select $2::int)) f limit (select $2::int)) c
 union all select 'run', case when going then 'running' else 'cancelling' end, n from running_found
-union all select 'run', case state when 2 then 'succeeded' when 3 then 'dead' when 4 then 'cancelled' else 'expired' end, n from ended_found  -- state: 2 succeeded, 3 dead, 4 cancelled
-union all select 'letter', '', count(*) from (select from users_asked u cross join lateral (
-  select from dead where uid = any(array[u.uid]) order by uid desc, ended_at desc, run_id desc limit (select $2::int)) f limit (select $2::int)) c

@@ -1,4 +1,4 @@
--- Everybody's: see capped_counts. Whatever the number of users, no more than $1 of each kind are read. Of what waits: what is due
+-- Everybody's: see count_open. Whatever the number of users, no more than $1 of each kind are read. Of what waits: what is due
 -- by now ($2), class by class, and the newest of the rest.
 with recursive busy as (
   (select class_id from waiting where held = 0 and class_id > 0 order by class_id limit 1)  -- held: 0 no
@@ -18,19 +18,10 @@ waiting_found as (
 running_found as (
   select is_job, going, count(*) as n from (
     select run_id = job_id and spec is not null as is_job, cancel_at is null as going from running limit (select $1::int)) r
-  group by 1, 2),
-ended_found as (
-  select state, is_job, count(*) as n from (
-    select state, run_id = job_id and spec is not null as is_job from history order by run_id desc limit (select $1::int)) e
   group by 1, 2)
 select 'job' as kind, 'active' as status, count(*) as n from (select from jobs where status = 0 order by job_id limit (select $1::int)) c  -- status: 0 active
 union all select 'job', 'paused', count(*) from (select from jobs where status = 1 order by job_id limit (select $1::int)) c  -- status: 1 paused
-union all select 'job', 'finished', count(*) from (select from jobs where status = 2 order by job_id limit (select $1::int)) c  -- status: 2 finished
-union all select 'job', 'cancelled', count(*) from (select from jobs where status = 3 order by job_id limit (select $1::int)) c  -- status: 3 cancelled
 union all select 'job', case when paused then 'paused' else 'active' end, n from waiting_found where is_job
 union all select 'job', case when going then 'active' else 'cancelled' end, n from running_found where is_job
-union all select 'job', case when state = 4 then 'cancelled' else 'finished' end, n from ended_found where is_job  -- state: 4 cancelled
 union all select 'run', case when tried then 'retrying' when later then 'scheduled' else 'queued' end, n from waiting_found
 union all select 'run', case when going then 'running' else 'cancelling' end, n from running_found
-union all select 'run', case state when 2 then 'succeeded' when 3 then 'dead' when 4 then 'cancelled' else 'expired' end, n from ended_found  -- state: 2 succeeded, 3 dead, 4 cancelled
-union all select 'letter', '', count(*) from (select from dead order by ended_at desc, run_id desc limit (select $1::int)) c
