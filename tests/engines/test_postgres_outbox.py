@@ -20,7 +20,8 @@ from oncue.domain.ids import created_at
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Role, Task, Topic
-from oncue.services.outbox import POLL_INTERVAL, OutboxIntake
+from oncue.services import outbox
+from oncue.services.outbox import CALM_POLL_INTERVAL, POLL_INTERVAL, OutboxIntake
 
 place = outside.place
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,18 @@ async def site(place: Place, tmp_path: Path) -> AsyncIterator[Site]:
 
 
 # --------------------------------------------------------------------------------------------------------- the function
+
+
+async def test_an_outbox_that_nobody_uses_is_looked_at_less_often(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = site.service()
+    assert await service.run_once() == CALM_POLL_INTERVAL
+
+    await site.enqueue()
+    assert [await service.run_once() for _ in range(2)] == [POLL_INTERVAL, POLL_INTERVAL]
+
+    monkeypatch.setattr(outbox, "CALM_AFTER", 0)
+    await site.enqueue()
+    assert await service.run_once() == CALM_POLL_INTERVAL
 
 
 async def test_a_commit_becomes_a_job_and_a_rollback_leaves_nothing(site: Site) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oncue import parts
 from oncue.clock import SystemClock
-from oncue.domain.ids import RunId
+from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Rate
 from oncue.engines.port import Hint, Topic
@@ -249,12 +249,13 @@ async def test_many_hints_wake_it_at_once_and_then_once_more() -> None:
     assert len(woken) == 3
 
 
-async def test_hints_of_what_is_due_later_do_not_wake_it() -> None:
+async def test_hints_of_what_is_due_later_or_has_no_rate_do_not_wake_it() -> None:
     woken: list[None] = []
     clock = FakeClock()
     nudge = Nudge(lambda: woken.append(None), clock)
 
     nudge(Hint(Topic.RUNS, due=Instant(clock.now() + AHEAD + 1)))
+    nudge(Hint(Topic.RUNS, due=clock.now(), classes=(ClassId(1),)))
     assert woken == []
     nudge(Hint(Topic.RUNS, due=Instant(clock.now() + AHEAD)))
     assert woken == [None]

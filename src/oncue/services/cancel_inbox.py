@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from oncue.clock import Clock
 from oncue.domain.ids import WorkerId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.engines.port import Engine
 from oncue.services.attempts import Attempts, Stop
 
@@ -14,26 +15,28 @@ IDLE = Duration(5 * SECOND)
 class CancelInbox:
     name = "mailbox"
 
-    def __init__(self, engine: Engine, worker_id: WorkerId, attempts: Attempts) -> None:
+    def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, attempts: Attempts) -> None:
         self._engine = engine
+        self._clock = clock
         self._worker_id = worker_id
         self._attempts = attempts
+        self._ask_at = clock.monotonic()
         self._hinted = False
-        self._polls = False  # attempts were active at the last pass
+
+    def begun(self) -> None:
+        """All active attempts are new. Most end soon, so there is no poll before the first interval is over."""
+        self._ask_at = Instant(self._clock.monotonic() + POLL_INTERVAL)
 
     def hint(self) -> None:
         """There may be a request; perhaps for a run whose claim has no answer yet."""
         self._hinted = True
 
     async def run_once(self) -> Duration:
-        """Read the requests. Without a hint not before a first interval: most runs have ended by then."""
         if not len(self._attempts):
-            self._polls = False
             return IDLE
-        if not (self._polls or self._hinted):
-            self._polls = True
-            return POLL_INTERVAL
-        self._polls, self._hinted = True, False
-        for request in await self._engine.fleet.cancel_requests(self._worker_id):
-            self._attempts.stop(request.run_id, Stop.CANCELLED)
-        return POLL_INTERVAL
+        now = self._clock.monotonic()
+        if self._hinted or now >= self._ask_at:
+            self._hinted, self._ask_at = False, Instant(now + POLL_INTERVAL)
+            for request in await self._engine.fleet.cancel_requests(self._worker_id):
+                self._attempts.stop(request.run_id, Stop.CANCELLED)
+        return Duration(max(0, self._ask_at - self._clock.monotonic()))

@@ -6,7 +6,7 @@ import asyncio
 
 from oncue.clock import Clock
 from oncue.domain.errors import StoreRefused, TooManyClasses
-from oncue.domain.instants import MILLISECOND, NEVER, Duration
+from oncue.domain.instants import MILLISECOND, MINUTE, NEVER, Duration, Instant
 from oncue.engines.outbox_values import TakenIn
 from oncue.engines.port import Created, Engine
 from oncue.intake.context import Intake
@@ -22,6 +22,8 @@ from oncue.shapes.jobs import JobFields
 AT_ONCE = 1_000  # rows in one transaction
 PASSES = 10  # that follow each other without a break: so long a stop may wait
 POLL_INTERVAL = Duration(100 * MILLISECOND)
+CALM_POLL_INTERVAL = Duration(500 * MILLISECOND)  # if nothing has come for a while, or ever
+CALM_AFTER = MINUTE
 
 
 class OutboxIntake:
@@ -42,6 +44,7 @@ class OutboxIntake:
         self._crowded: frozenset[object] = frozenset()  # classes that users may not have: the next pass keeps such rows
         self._unstorable: dict[int, str] = {}  # rows that the database refuses: the next pass refuses them
         self._said_fields = False
+        self._calm_at = clock.monotonic()
 
     async def run_once(self) -> Duration:
         """Make some passes, of which each takes rows while the one before creates its jobs. None is left half done."""
@@ -88,7 +91,11 @@ class OutboxIntake:
             return Duration(0)
         self._crowded, self._unstorable, self._limit = frozenset(), {}, min(AT_ONCE, self._limit * 2)
         await self._tell(taken)
-        return Duration(0) if taken.full else POLL_INTERVAL
+        if taken.created or taken.kept:
+            self._calm_at = Instant(self._clock.monotonic() + CALM_AFTER)
+        if taken.full:
+            return Duration(0)
+        return CALM_POLL_INTERVAL if self._clock.monotonic() >= self._calm_at else POLL_INTERVAL
 
     async def _tell(self, taken: TakenIn) -> None:
         for new, answer in taken.created:

@@ -72,6 +72,8 @@ class Nudge:
         self._again = False
 
     def __call__(self, hint: Hint) -> None:
+        if hint.runs or hint.classes:  # of runs that nothing holds, so without a rate
+            return
         if hint.due is None or hint.due <= self._clock.now() + AHEAD:  # else a regular pass finds it in time
             self._nudge()
 

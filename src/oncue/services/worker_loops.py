@@ -79,7 +79,7 @@ class WorkerLoops:
             store_timeout=settings.store_timeout,
             numbers=numbers,
         )
-        self.mailbox = CancelInbox(engine, worker_id, self.attempts)
+        self.mailbox = CancelInbox(engine, clock, worker_id, self.attempts)
         members = self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool
         self.loops = {member.name: Loop(member, clock, numbers) for member in members}
         self._expose(numbers)
@@ -97,6 +97,7 @@ class WorkerLoops:
 
     def begun(self) -> None:
         """Wake the loops for deadlines, cancel requests and reports: the first attempt is active."""
+        self.mailbox.begun()
         for member in (self.attempts, self.mailbox, self.reporting):
             self.loops[member.name].wake()
 
