@@ -17,6 +17,9 @@ PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --inc
 # Marked tests that are too long for every day, each with a target of its own.
 LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops or browser
 
+# Not collected by `make test`: what `make check` runs, and folders in which all tests are marked.
+LEFT_OUT := $(addprefix --ignore=tests/,test_architecture.py tasks/test_typing.py processes attack browser)
+
 # What the dashboard is made of: it is built again when one of these is newer.
 DASHBOARD := $(shell find dashboard/src -type f ! -name '*.d.ts') dashboard/build.mjs dashboard/package-lock.json
 
@@ -39,7 +42,7 @@ demo: .venv/runtime.stamp .venv/dashboard.stamp ## fill a private store with hou
 
 .PHONY: test
 test: .venv/dev.stamp ## run the tests, all but the long ones, those on PostgreSQL, and what `make check` runs
-	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or postgres)" --ignore=tests/test_architecture.py --ignore=tests/tasks/test_typing.py $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or postgres)" $(LEFT_OUT) $(ARGS)
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines

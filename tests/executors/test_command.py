@@ -160,6 +160,7 @@ class TestFailures:
         assert open_descriptors() == before
 
 
+@pytest.mark.kills
 class TestContainment:
     async def test_a_command_is_stopped_with_all_it_started(self) -> None:
         mark = f"marked-{os.getpid()}-command"

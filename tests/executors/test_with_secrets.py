@@ -29,7 +29,12 @@ VALUE = "planted-4f9a-value-of-a-secret"
 NAMED = {"secret": "token"}
 FILE = str(Path(__file__).with_name("secret_tasks.py"))
 SETTINGS = Settings(tasks=(FILE,), http_allow=("127.0.0.1/32",), allow_commands=True)
-EVERYWHERE = ["loop", "thread", "process", pytest.param("async process", marks=pytest.mark.long)]
+EVERYWHERE = [
+    "loop",
+    "thread",
+    pytest.param("process", marks=pytest.mark.kills),
+    pytest.param("async process", marks=[pytest.mark.kills, pytest.mark.long]),
+]
 
 
 class Runner:

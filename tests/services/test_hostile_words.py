@@ -128,7 +128,15 @@ async def check_shown(store: Store, view: RunView) -> Any:
 # ----------------------------------------------------------------------------------------------------------- functions
 
 
-@pytest.mark.parametrize("task", ["loop", "thread", "process", pytest.param("process_async", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "loop",
+        "thread",
+        pytest.param("process", marks=pytest.mark.kills),
+        pytest.param("process_async", marks=[pytest.mark.kills, pytest.mark.long]),
+    ],
+)
 async def test_whatever_a_function_says_its_run_ends_and_tells_what_happened(store: Store, task: str) -> None:
     cases = CASES
     if task.startswith("process"):  # where each that is forged costs the process, and time

@@ -6,8 +6,8 @@ are due and still wait, which finds what the other two missed. When work is late
 user in turn, however many one user has.
 
 While there are few runs, the sweep reads beyond the next sweep and is the window, too: a worker without work asks the
-store twice a second instead of eight times. Workers without work that take the same classes share the sweeps: together
-they come twice a second, each in its turn, so a missed run is found as soon, and many idle workers cost little.
+store twice a second instead of eight times. While nothing is late, workers that take the same classes share the sweeps:
+together they come twice a second, each in its turn, so a missed run is found as soon, and many workers cost little.
 """
 
 from __future__ import annotations
@@ -111,10 +111,11 @@ class Prefetch:
             else:  # there is enough to do, but not of this user perhaps: the look gives every user a turn
                 self.ask(run.due, (run.class_id,))
         self._remember(fresh, "hint")
-        self._sweep_soon()
+        if len(self._known) > FEW:
+            self._sweep_soon()
 
     def _sweep_soon(self) -> None:
-        """There is work: sweep as often as others with work do."""
+        """There may be much to do: sweep as if there were no other workers."""
         self._sweep_at = min(self._sweep_at, Instant(self._clock.now() + self._sweep_every))
         self._look_at = min(self._look_at, Instant(self._sweep_at + POLL))
 
@@ -224,20 +225,24 @@ class Prefetch:
             await self._refresh()
         if few:
             self._have_read(until, short, unread)
-        next_sweep = min(next_sweep, self._next_sweep(now))  # sooner, if something was found
-        if few and not any(run.due <= now for run in self._known.values()):
+        next_sweep = min(next_sweep, self._next_sweep(now))  # sooner, if it is late
+        if few and not self._is_late(now):
             self._look_at = Instant(next_sweep + POLL)  # the next sweep comes first
         self._drop_idle_lines()
         self._sweep_at = next_sweep
 
     def _next_sweep(self, now: Instant) -> Instant:
-        """Return when to sweep again. Workers without work take turns with their like, by the store's clock."""
+        """Return when to sweep again. While nothing is late, workers take turns with their like by the store's time."""
         alike, every = self.peers.alike, self._sweep_every
         shared = Duration(min(alike * SWEEP // 2, SHARED_SWEEP))
-        if self._known or shared <= every or every != SWEEP:
+        if shared <= every or every != SWEEP or self._is_late(now):
             return Instant(now + every)
         my_turn = shared * self.peers.alike_before // alike
         return Instant(now + shared - (now - my_turn) % shared)
+
+    def _is_late(self, now: Instant) -> bool:
+        """Whether there is more to do than the workers keep up with. What is just due may be on its way to another."""
+        return len(self._known) > FEW or any(run.due <= now - POLL for run in self._known.values())
 
     def _drop_idle_lines(self) -> None:
         """Drop empty class queues, so that a class costs something only while one of its runs is known."""
