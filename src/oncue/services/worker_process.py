@@ -112,8 +112,7 @@ class WorkerProcess:
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
         self._beaten_at = self._load_at = self._counts_told_at = clock.monotonic()
-        self._calm_since_told = False
-        self._classes: tuple[ClassId, ...] | None = None
+        self._calm_since_told, self._classes = False, tuple[ClassId, ...]()
 
     async def run(self) -> int:
         """Run until told to stop."""
