@@ -62,7 +62,7 @@ PLACES = 10
 LENGTH = 0.05  # of each run of the flood: all places are taken all the time, and change hands
 RUNS = 20  # of the other user, a quarter of a second apart
 APART = 0.25
-A_POLL = 0.25
+LONGEST_REST = 1.0  # of a search that the machine made take a tenth of it; without turns it is two minutes
 
 
 class Times(NamedTuple):
@@ -109,9 +109,10 @@ async def test_a_flood_by_one_user_does_not_make_another_wait(any_fleet: Fleet) 
         "the places were not taken all the while: this proves nothing"
     )
     # Nobody is stopped for another user's run: first a place must become free, which takes up to the length of a run,
-    # and as much again where two processors are busy. In no case is it as long as until the next poll.
+    # and as much again where two processors are busy.
     assert beside.p80 <= max(2 * calm.p80, 2 * a_place.p80)
-    assert beside.p99 <= max(2 * calm.p99, 2 * a_place.p99, A_POLL)
+    # The worst of the twenty may come after a search for turns that took long, and so rests ten times as long.
+    assert beside.p99 <= max(2 * calm.p99, 2 * a_place.p99, LONGEST_REST)
 
 
 # ---------------------------------------------------------------------------------------------------------- preemption

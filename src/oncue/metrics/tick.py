@@ -28,7 +28,7 @@ class Tick:
         """Return the time until the next one."""
         self.at = self._clock.monotonic()
         if self._expected is not None:
-            self._numbers.observe(LOOP_DELAY, value=self.at - self._expected)
+            self._numbers.observe(LOOP_DELAY, value=max(0, self.at - self._expected))
         calm = self._numbers.fold() <= LITTLE and not busy
         wait = Duration(self._calm - self.at % self._calm) if calm else TICK  # calm ones with other loops without work
         self._expected = Instant(self.at + wait)

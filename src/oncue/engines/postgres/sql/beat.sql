@@ -3,8 +3,9 @@
 -- same classes, its share of the sweeps.
 with me as (
   update workers set beat_at = $2::bigint + (beat_at = $2::bigint)::int, draining = $3, classes = coalesce($4, classes), load = coalesce($5, load) where worker_id = $1
-  returning worker_id, drain_at, classes)
-select (select count(*) from workers where not draining and drain_at is null and worker_id < $1) as place, (select count(*) from workers where not draining and drain_at is null) as peers, drain_at,
-  (select count(*) from workers w where not w.draining and w.drain_at is null and w.classes = me.classes and w.worker_id < $1) as alike_before,
-  (select count(*) + 1 from workers w where not w.draining and w.drain_at is null and w.classes = me.classes and w.worker_id <> $1) as alike
-from me
+  returning drain_at, classes)
+select count(w.worker_id) filter (where w.worker_id < $1) as place, count(w.worker_id) as peers, me.drain_at,
+  count(w.worker_id) filter (where w.worker_id < $1 and w.classes = me.classes) as alike_before,
+  count(w.worker_id) filter (where w.worker_id <> $1 and w.classes = me.classes) + 1 as alike
+from me left join workers w on not w.draining and w.drain_at is null
+group by me.drain_at
