@@ -296,7 +296,7 @@ class Beat(msgspec.Struct, frozen=True):
     """The answer to a heartbeat. With `place` of `peers`, workers share a burst without talking to each other.
 
     Those that said they take the same classes share the sweeps for missed runs: `alike` of them, this one included,
-    `alike_before` of them before it.
+    `alike_before` of them before it. One that was silent for half of its lease does not count.
     """
 
     place: int

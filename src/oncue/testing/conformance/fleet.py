@@ -86,6 +86,10 @@ async def test_workers_that_take_the_same_classes_know_how_many_they_are(store: 
     assert [(beat.alike_before, beat.alike) for beat in beats if beat] == [(0, 3), (0, 1), (1, 3), (2, 3)]
     assert {beat.peers for beat in beats if beat} == {4}
 
+    store.advance(LEASE // 2)  # those who are silent for so long are likely to be dead
+    beats = [await store.beat(worker) for worker in (workers[2], workers[3])]
+    assert [(beat.alike_before, beat.alike, beat.peers) for beat in beats if beat] == [(0, 1, 4), (1, 2, 4)]
+
 
 async def test_only_who_is_named_is_buried_and_said_so_once(store: Store) -> None:
     one, two, other = [await store.worker() for _ in range(3)]
