@@ -172,3 +172,19 @@ async def test_where_hints_do_not_arrive_what_is_due_at_once_is_found_within_hal
     found = {run_id for _ in range(10) for run_id in await looked(store, prefetch, 50 * MILLISECOND)}
 
     assert found == {first, new}
+
+
+async def test_a_clock_that_is_set_back_stops_no_worker(store: Store) -> None:
+    """What it noted for a later time would else wait for that time: an hour without a look, whatever hints come."""
+    prefetch = Prefetch(store.engine, store.clock, Stage().tasks, OFFER)
+    await store.one_shot(DAY)
+    for _ in range(3):
+        await looked(store, prefetch)
+
+    store.advance(-60 * MINUTE)
+
+    due_now, soon = await store.one_shot(), await store.one_shot(100 * MILLISECOND)
+    await prefetch.look()
+    assert await looked(store, prefetch, 200 * MILLISECOND) == sorted([due_now, soon])
+    later = await store.one_shot()
+    assert later in await looked(store, prefetch)

@@ -74,7 +74,7 @@ class Prefetch:
         self._asked = NEVER  # the instant a hint points to
         self._class_came = False  # a hint is about a class that is not known yet
         self._pass_on_at = LONG_AGO
-        self._look_at = self._sweep_at = self._rest_until = LONG_AGO
+        self._look_at = self._sweep_at = self._rest_until = self._looked_at = LONG_AGO
 
     @property
     def classes(self) -> tuple[ClassId, ...]:
@@ -141,6 +141,10 @@ class Prefetch:
     async def look(self) -> None:
         """Read missing runs, if it is time and the worker needs them."""
         now = self._clock.now()
+        if now < self._looked_at - SECOND:  # it was set back: what was noted for a time would wait for that
+            self.look_afresh()
+            self._crowded_at = self._pass_on_at = self._rounds.rest_until = LONG_AGO
+        self._looked_at = now
         if now < self._rest_until:
             return
         self._forget_left_alone()
