@@ -6,7 +6,8 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, sleep
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -14,6 +15,7 @@ import pytest
 from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import (
     END_ALL,
+    PATIENCE,
     Place,
     answered,
     eventually,
@@ -75,12 +77,21 @@ async def test_every_verb_survives_that_its_connection_was_cut(place: Place, pos
         pytest.skip("its processes are not ours to end")
     calls = await every_verb(await place.store())
     for verb, call in calls.items():
-        for pid in await place.backends():
-            os.kill(pid, signal.SIGTERM)
+        end_processes(await place.backends())
         try:
             await answered(call)
         except StoreUnavailable as away:
             raise AssertionError(f"{verb} was away twice") from away
+
+
+def end_processes(pids: list[int]) -> None:
+    """Block until all are gone. The event loop sees nothing of it, and no call finds one that is about to end."""
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)
+    give_up = perf_counter() + PATIENCE
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert perf_counter() < give_up, "PostgreSQL does not end its sessions"
+        sleep(0.001)
 
 
 async def test_a_full_pool_of_dead_connections_is_no_outage(place: Place) -> None:

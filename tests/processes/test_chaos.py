@@ -28,7 +28,7 @@ from oncue.settings import Settings
 pytestmark = [pytest.mark.kills, pytest.mark.first]
 
 SEED = 20_261_115
-CHAOS = 30 if LONG else 18  # seconds; by its seed both kinds of kill hit workers within the first twelve
+CHAOS = 30 if LONG else 18  # seconds; by its seed both kinds of kill hit workers within the first twelve or so
 BETWEEN_KILLS = (0.8, 2.2)
 ON_AGAIN_AFTER = (0.1, 1.0)
 LEASE = 15.0
@@ -70,10 +70,17 @@ class Chaos:
             self.count += 1
 
     def _kill_inner(self, member: Member) -> None:
-        if inner := member.inner:
-            at = time.time()
-            os.kill(inner, signal.SIGKILL)
-            self._gone(inner, Kill(at, at, member.pid, whole=False))
+        """In the midst of a run: on a busy machine the process may have just begun, and its end would prove nothing."""
+        inner = until(lambda: self._busy(member), f"process {member.pid} runs something", self._fleet.tell)
+        at = time.time()
+        os.kill(inner, signal.SIGKILL)
+        self._gone(inner, Kill(at, at, member.pid, whole=False))
+
+    def _busy(self, member: Member) -> int | None:
+        inner, events = member.inner, self._fleet.events()
+        ended = {(event["run"], event["attempt"]) for event in events if event["kind"] == "end"}
+        going_on = [e for e in events if e["kind"] == "start" and (e["run"], e["attempt"]) not in ended]
+        return inner if any(inner in event["pids"] for event in going_on) else None
 
     def _kill_whole(self, member: Member) -> None:
         member.send(signal.SIGSTOP)  # it must not start another inner process while we look
