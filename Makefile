@@ -4,8 +4,8 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
-# More than there are cores: many tests wait for something.
-WORKERS ?= $(shell echo $$(($$(nproc) * 2)))
+# More than there are cores, because many tests wait; each more has to collect all tests, which takes ten seconds.
+WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # Tests start hundreds of Python processes: none of them compiles everything anew.
@@ -169,10 +169,11 @@ clean: ## remove .venv and every cache
 	@.venv/bin/python dashboard/build.py
 	@touch $@
 
-.venv/ops.stamp: .venv/dev.stamp
-	@echo "Installing the checkers of ops/ into .venv ..." >&2
+# And this one the developer's: .ci/run installs all at once.
+.venv/ops.stamp: pyproject.toml | .venv/bin/python
+	@echo "Installing oncue, its development tools and the checkers of ops/ into .venv ..." >&2
 	@$(PIP) --editable ".[ops]"
-	@touch $@
+	@touch .venv/runtime.stamp .venv/dev.stamp $@
 
 .venv/docs.stamp: .venv/runtime.stamp
 	@echo "Installing what builds the site of docs/ into .venv ..." >&2

@@ -23,6 +23,8 @@ from oncue.testing.conformance import EmptyStore
 from oncue.testing.conformance.store import Open
 from oncue.testing.postgres import PostgresMissing, PrivatePostgres
 
+gc.disable()  # until all are collected
+
 IN_CI = bool(os.environ.get("CI"))
 
 # What the person who runs the tests has signed in to is none of the tests' business.
@@ -79,6 +81,7 @@ def pytest_collection_finish() -> None:
     at the rest."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
