@@ -31,7 +31,7 @@ from urllib.parse import quote, urlsplit
 import uvloop
 from bench.call_examples import EXAMPLES, Example, routes
 from bench.creating import Served, serving
-from bench.filled_store import SAMPLES, Sampled, fill
+from bench.filled_store import SAMPLES, Sampled, fill, keep_up
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -40,7 +40,7 @@ from bench import bare
 from oncue.api.routes import Route
 from oncue.bench.http_load import Load, load, request
 from oncue.clock import SystemClock
-from oncue.domain.instants import DAY, Instant, rfc3339
+from oncue.domain.instants import DAY, SECOND, Instant, rfc3339
 from oncue.testing.postgres import PrivatePostgres
 
 GOAL, LIMIT = 10.0, 50.0  # milliseconds, p99
@@ -71,6 +71,8 @@ def filled(engine: str, options: argparse.Namespace, step: Step) -> Iterator[tup
         if not known.exists():
             sampled = uvloop.run(fill(url, options.jobs, options.ended, step))
             known.write_text(json.dumps(asdict(sampled)))
+        else:
+            uvloop.run(keep_up(url, Instant(int(known.stat().st_mtime) * SECOND)))
         yield url, pid, Sampled(**json.loads(known.read_text()))
 
 

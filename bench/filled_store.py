@@ -99,6 +99,16 @@ async def fill(url: str, jobs: int, ended: int, step: Step) -> Sampled:
     return sampled
 
 
+async def keep_up(url: str, since: Instant) -> None:
+    """Make a store that was filled some time ago like one that was filled now: nothing became due in between."""
+    settings = Settings(engine=url, store_timeout=Duration(60 * SECOND))
+    tables = await open_tables(url, settings)
+    try:
+        await tables.keep_up(since, SystemClock().now(), FUTURE)
+    finally:
+        await tables.close()
+
+
 async def _keys(store: Store) -> dict[str, str]:
     admin = await store.accounts.user("admin", store.now)
     made = {}

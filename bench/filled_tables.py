@@ -12,7 +12,7 @@ import apsw
 import asyncpg
 
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import HOUR, MINUTE, Instant
+from oncue.domain.instants import HOUR, MINUTE, Duration, Instant
 from oncue.engines.postgres.partitions import TABLES as PARTITIONED
 from oncue.engines.postgres.partitions import Partitions as PostgresPartitions
 from oncue.engines.postgres.store import Store
@@ -50,6 +50,10 @@ class Tables(Protocol):
         ...
 
     async def tidy(self, step: Step) -> None: ...
+
+    async def keep_up(self, since: Instant, now: Instant, by: Duration) -> None:
+        """Put off what became due in this time, as if schedulers and workers had been there and there were more."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -120,6 +124,11 @@ class PostgresTables:
         for done, chore in enumerate(chores, 1):
             await self._connection.execute(chore)
             step("tidying the store", done, len(chores))
+
+    async def keep_up(self, since: Instant, now: Instant, by: Duration) -> None:
+        for table, columns in (("agenda", ["next_at"]), ("waiting", ["wanted", "due"])):
+            await self._connection.execute(_put_off(table, columns, since, now, by))
+        await self._connection.execute("vacuum agenda, waiting")
 
     async def close(self) -> None:
         await self._connection.close()
@@ -213,6 +222,10 @@ class SqliteTables:
         await asyncio.to_thread(self._db.execute, "pragma wal_checkpoint(truncate)")
         step("tidying the store", 1, 1)
 
+    async def keep_up(self, since: Instant, now: Instant, by: Duration) -> None:
+        for table, columns in (("agenda", ["next_at"]), ("runs", ["wanted", "due"])):
+            await asyncio.to_thread(self._db.execute, _put_off(table, columns, since, now, by))
+
     async def close(self) -> None:
         self._db.close()
 
@@ -227,6 +240,11 @@ class SqliteTables:
         [(text,)] = self._db.execute("select sql from sqlite_master where name = ?", (table,))
         rowid = keys if len(keys) == 1 and "without rowid" not in text else []
         return [name for name, kind, _ in columns if not (name in rowid and kind.lower() == "integer")]
+
+
+def _put_off(table: str, columns: Sequence[str], since: Instant, now: Instant, by: Duration) -> str:
+    moved = ", ".join(f"{name} = {name} + {by}" for name in columns)
+    return f"update {table} set {moved} where {columns[0]} >= {since} and {columns[0]} < {now}"
 
 
 def _once_each(found: list[tuple[str, Row]]) -> list[tuple[str, Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from oncue.domain.ids import JobId, RunId, UserNumber
@@ -21,6 +22,7 @@ from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.sqlite")
 LAST = b"\xff" * 16
+PIECES_AT_ONCE = 16  # partitions that a statement looks into
 
 # The runs of a job: the run that is the job, and those that an index finds by their job.
 OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
@@ -118,13 +120,22 @@ def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> 
     return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
 
 
-def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece], of_job: Sequence[str]) -> rows.Row | None:
+def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece], of_job: tuple[str, ...]) -> rows.Row | None:
     since = earliest_end(job_id)
-    for piece in newest_first:
-        if piece.until_at <= since:
-            break
-        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in of_job]
-        found = [first(db, f"{statement} limit 1", (job_id.bytes, NEVER, LAST)) for statement in looks]
-        if ended := [row for row in found if row is not None]:
-            return max(ended, key=lambda row: (row[15], row[0]))
+    names = [piece.name for piece in newest_first if piece.until_at > since]
+    for start in range(0, len(names), PIECES_AT_ONCE):
+        statement = _newest_ended(tuple(names[start : start + PIECES_AT_ONCE]), of_job)
+        if (row := first(db, statement, (job_id.bytes, NEVER, LAST))) is not None:
+            return row
     return None
+
+
+@lru_cache
+def _newest_ended(newest_first: tuple[str, ...], of_job: tuple[str, ...]) -> str:
+    """One statement for some partitions. SQLite looks into the next of them only if it finds nothing before."""
+    read = _SQL["list_ended_of_job"]
+    found = []
+    for name in newest_first:
+        looks = [f"select * from ({read.format(piece=name, which=which)} limit 1)" for which in of_job]
+        found.append(f"select * from ({' union all '.join(looks)} order by ended_at desc, run_id desc limit 1)")
+    return f"{' union all '.join(found)} limit 1"
