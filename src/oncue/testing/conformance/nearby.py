@@ -91,13 +91,24 @@ async def test_the_last_run_is_found_however_long_ago_and_by_whatever_clock_it_e
     runs = await store.claim_due(worker)
     store.advance(Duration(-HOUR))  # the clock of who ends them is behind that of who created their jobs
     await store.succeed(worker, *runs)
-    for _ in range(3):
+    for _ in range(20):
         store.advance(DAY)
         await store.end(await store.one_shot(), State.CANCELLED)
 
     found = [(await near(store, one)).last for one in (job_id, job_of(once))]
 
     assert {run and run.run_id for run in found} == {run.run_id for run in runs}
+
+
+async def test_of_runs_that_ended_on_several_days_the_last_is_told(store: Store) -> None:
+    job_id = await store.recurring(every=HOUR)
+    for _ in range(3):
+        by_hand = RunId(store.new_id())
+        await store.change(job_id, lambda snap, by_hand=by_hand: change.run_now(snap, by_hand, store.now))
+        await store.end(by_hand, State.SUCCEEDED)
+        found = (await near(store, job_id)).last
+        assert (found and found.run_id) == by_hand
+        store.advance(DAY)
 
 
 async def test_what_was_asked_for_by_hand_or_was_tried_is_not_the_next(store: Store) -> None:
