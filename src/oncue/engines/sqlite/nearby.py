@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+import msgspec
+
 from oncue.domain.ids import JobId, RunId, UserNumber
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import Instant
 from oncue.domain.job import MOST_READ, JobStatus
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.capped import counts_of
@@ -21,8 +23,7 @@ from oncue.engines.stored import STATUSES
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.sqlite")
-LAST = b"\xff" * 16
-PIECES_AT_ONCE = 16  # partitions that a statement looks into
+USUAL_RUNS = 10  # of a job that have not ended; on average, of the jobs of a page
 
 # The runs of a job: the run that is the job, and those that an index finds by their job.
 OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
@@ -100,42 +101,55 @@ def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
 
 
 def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-    newest_first = pieces(db)
-    return {job_id: _last_and_next(db, job_id, newest_first) for job_id in job_ids}
+    live = _runs_of_each(db, job_ids)
+    tried = {job_id: max(_tried(runs), default=None) for job_id, runs in live.items()}
+    untried = {job_id: all(run[0] != job_id.bytes for run in live[job_id]) for job_id in job_ids if not tried[job_id]}
+    last = _last_ended_of_each(db, untried)
+    for job_id, newest in tried.items():
+        if newest is not None and (row := first(db, _SQL["live_run"], newest[1:])) is not None:
+            last[job_id] = rows.view(row)
+    return {job_id: LastAndNext(last.get(job_id), _next(job_id, live[job_id])) for job_id in job_ids}
 
 
-def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> LastAndNext:
-    live = runs_of(db, job_id)
-    tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
-    if tried:
-        row = first(db, _SQL["live_run"], (max(tried)[1],))
-    else:
-        itself_ended = all(run_id != job_id.bytes for run_id, *_ in live)
-        row = _last_ended(db, job_id, newest_first, OF_JOB if itself_ended else OF_JOB[1:])
+def _tried(live: Sequence[rows.Row]) -> Iterator[tuple[int, bytes]]:
+    return ((wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries)
+
+
+def _next(job_id: JobId, live: Sequence[rows.Row]) -> Instant | None:
     own = [
         wanted
         for run_id, wanted, _, origin, _, token, _, running in live
         if not running and (run_id == job_id.bytes or (origin is None and not token))
     ]
-    return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
+    return min(own, default=None)
 
 
-def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece], of_job: tuple[str, ...]) -> rows.Row | None:
-    since = earliest_end(job_id)
-    names = [piece.name for piece in newest_first if piece.until_at > since]
-    for start in range(0, len(names), PIECES_AT_ONCE):
-        statement = _newest_ended(tuple(names[start : start + PIECES_AT_ONCE]), of_job)
-        if (row := first(db, statement, (job_id.bytes, NEVER, LAST))) is not None:
-            return row
-    return None
+def _runs_of_each(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, list[rows.Row]]:
+    """Read the runs of all these jobs, see runs_of, with one statement, unless they have very many."""
+    most = USUAL_RUNS * len(job_ids)
+    read = fetch(db, _SQL["runs_of_jobs"], (_listed(job_ids), most))
+    if len(read) >= most:
+        return {job_id: runs_of(db, job_id) for job_id in job_ids}
+    found = defaultdict[bytes, list[rows.Row]](list)
+    for of_job, *run in read:
+        found[of_job].append(tuple(run))
+    return {job_id: found[job_id.bytes] for job_id in job_ids}
 
 
-@lru_cache
-def _newest_ended(newest_first: tuple[str, ...], of_job: tuple[str, ...]) -> str:
-    """One statement for some partitions. SQLite looks into the next of them only if it finds nothing before."""
-    read = _SQL["list_ended_of_job"]
-    found = []
-    for name in newest_first:
-        looks = [f"select * from ({read.format(piece=name, which=which)} limit 1)" for which in of_job]
-        found.append(f"select * from ({' union all '.join(looks)} order by ended_at desc, run_id desc limit 1)")
-    return f"{' union all '.join(found)} limit 1"
+def _last_ended_of_each(db: Connection, asked: Mapping[JobId, bool]) -> dict[JobId, RunView]:
+    """Find the last run of each job that ended. True: the run that is the job may be it."""
+    found: dict[JobId, RunView] = {}
+    for piece in pieces(db):
+        left = [job_id for job_id in asked if job_id not in found and earliest_end(job_id) < piece.until_at]
+        if not left:
+            break
+        given = _listed(left), _listed([job_id for job_id in left if asked[job_id]])
+        read = fetch(db, _SQL["last_ended_of_jobs"].format(piece=piece.name), given)
+        ended = map(rows.view, sorted(read, key=lambda row: (row[15], row[0])))  # its own and another: the later one
+        found |= {view.job_id: view for view in ended}
+    return found
+
+
+def _listed(job_ids: Sequence[JobId]) -> str:
+    """Return ids as `json_each` takes them: a statement for any number of them stays prepared."""
+    return msgspec.json.encode([job_id.hex for job_id in job_ids]).decode()

@@ -44,6 +44,12 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     assert await store.lists.last_and_next([]) == {}
 
 
+async def test_the_first_of_many_waiting_runs_is_the_next(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
+    await store.plan(ahead=30 * MINUTE)
+    assert await near(store, job_id) == LastAndNext(None, store.at(MINUTE))
+
+
 async def test_what_is_going_comes_before_what_ended_later(store: Store) -> None:
     job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
     await store.plan(ahead=3 * MINUTE)
