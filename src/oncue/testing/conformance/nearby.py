@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from oncue.domain import change
 from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
@@ -108,9 +110,8 @@ async def test_the_last_run_is_found_however_long_ago_and_by_whatever_clock_it_e
 
 async def test_of_runs_that_ended_on_several_days_the_last_is_told(store: Store) -> None:
     job_id = await store.recurring(every=HOUR)
-    for _ in range(3):
-        by_hand = RunId(store.new_id())
-        await store.change(job_id, lambda snap, by_hand=by_hand: change.run_now(snap, by_hand, store.now))
+    for by_hand in [RunId(store.new_id()) for _ in range(3)]:
+        await store.change(job_id, partial(change.run_now, run_id=by_hand, now=store.now))
         await store.end(by_hand, State.SUCCEEDED)
         found = (await near(store, job_id)).last
         assert (found and found.run_id) == by_hand
