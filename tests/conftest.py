@@ -23,8 +23,6 @@ from oncue.testing.conformance import EmptyStore
 from oncue.testing.conformance.store import Open
 from oncue.testing.postgres import PostgresMissing, PrivatePostgres
 
-gc.disable()  # until all are collected
-
 IN_CI = bool(os.environ.get("CI"))
 
 # What the person who runs the tests has signed in to is none of the tests' business.
@@ -76,12 +74,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
-def pytest_collection_finish() -> None:
-    """What was collected stays to the end: the garbage collector need not look at all of it again and again, and seldom
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays to the end: the garbage collector need not look at all of it again and again, and seldom
     at the rest."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    gc.enable()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
