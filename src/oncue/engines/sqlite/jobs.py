@@ -25,12 +25,12 @@ from oncue.engines.sqlite.classes import classes_for, read_classes
 from oncue.engines.sqlite.following import Note
 from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import find_one_shot
 from oncue.engines.sqlite.nearby import runs_of
 from oncue.engines.sqlite.notices import insert_notices
 from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
+from oncue.engines.sqlite.searching import find_one_shot
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.stored import STATUS_NUMBER, STATUSES
 from oncue.engines.touched import TouchedLanes

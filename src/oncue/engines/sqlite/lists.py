@@ -37,15 +37,18 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.nearby import OF_JOB, counts, job_names, last_and_next, last_ended
-from oncue.engines.sqlite.partitions import Piece, find_ended, newest_ends, pieces
+from oncue.engines.sqlite.partitions import LAST, Piece, newest_ends, pieces
 from oncue.engines.sqlite.recent_of_job import list_recent_of_job
-from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
+from oncue.engines.sqlite.searching import find_ended_one_shot, find_live_jobs
+from oncue.engines.sqlite.store import Connection, Store, fetch, stream
 from oncue.engines.stored import STATUSES, TRIGGERS
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page reads
+SCAN_OF_ALL = 500  # the same of everybody's ends, which are merged from each user's
 SORTED_AT_ONCE = 5_000  # runs of one user: up to this many are read and sorted in a few milliseconds
-FIRST, LAST = bytes(16), b"\xff" * 16
+TAGGED_AT_ONCE = 100  # jobs with a tag that are looked up together
+FIRST = bytes(16)
 BEGINNING = -NEVER
 ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
 BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
@@ -141,24 +144,27 @@ def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:
 def list_runs(db: Connection, query: RunQuery) -> Page[RunView]:
     """List in parts: running, waiting, ended."""
     part, at, last = _after(query, tuple[Part, int, bytes], ("running", 0, FIRST))
-    walks: list[Walk] = []
-    for current in _PARTS[_PARTS.index(part) :]:
-        at, last = (at, last) if current == part else _START[current]
-        if (query.states is None or query.states & _STATES[current]) and (current == "ended" or not only_ended(query)):
-            walks.append(_WALKS[current](db, query, at, last))
+    parts = [one for one in _PARTS[_PARTS.index(part) :] if query.states is None or query.states & _STATES[one]]
+    if only_ended(query):
+        parts = [one for one in parts if one == "ended"]
+    walks = (_WALKS[one](db, query, *((at, last) if one == part else _START[one])) for one in parts)
     chosen = _chosen(db, query.task, query.queue)
 
     def matches(row: rows.Row) -> bool:
         return _run_matches(query, chosen, row) and fits(query, rows.view(row))
 
-    return _page(chain.from_iterable(walks), query.limit, matches, rows.view)
+    merged = parts == ["ended"] and query.uid is None and query.job_id is None
+    scan = max(SCAN_OF_ALL, query.limit + 1) if merged else SCAN
+    return _page(chain.from_iterable(walks), query.limit, matches, rows.view, scan)
 
 
-def _page(walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: Callable[[rows.Row], T]) -> Page[T]:
+def _page(
+    walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: Callable[[rows.Row], T], scan: int = SCAN
+) -> Page[T]:
     items: list[T] = []
     last: Place | None = None
     for seen, (place, row) in enumerate(walk):
-        if last is not None and (len(items) == limit or seen == SCAN):
+        if last is not None and (len(items) == limit or seen == scan):
             return Page(tuple(items), mark(last), None if len(items) == limit else _time_of(last))
         last = place
         if matches(row):
@@ -242,7 +248,8 @@ def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
         if piece.from_at <= at:
             statement = _SQL["list_ended_jobs"].format(piece=piece.name, narrowed=narrowed)
             users = _uids(db, query.uid) if query.name is None else _with_name(db, piece, query.uid, query.name)
-            for row in newest_ends(db, users, statement, {"name": query.name, "at": at, "last": last}, ended=7):
+            given = {"name": query.name, "at": at, "last": last}
+            for row in newest_ends(db, piece, users, statement, given, ended=7):
                 yield ("ended", row[7], row[0]), row
 
 
@@ -254,16 +261,11 @@ def _with_name(db: Connection, piece: Piece, uid: int | None, name: str) -> list
 
 def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     who = "" if query.uid is None else "uid = ?1 and "
-    for (job_id,) in stream(db, _SQL["list_tagged"].format(who=who), (query.uid, query.tag, last)):
-        row = first(db, "select * from recurring_jobs where job_id = ?", (job_id,))
-        yield ("tagged", 0, job_id), row or find_one_shot(db, job_id) or NO_JOB
-
-
-def find_one_shot(db: Connection, job_id: bytes) -> tuple[Any, ...] | None:
-    """Return a job in any state. None also if the run with this id is not a job."""
-    row = first(db, _SQL["one_shot"], (job_id,))
-    row = row or find_ended(db, UUID(bytes=job_id), _SQL["find_ended_job"])
-    return None if row is None or row[8] is None else row
+    tagged = stream(db, _SQL["list_tagged"].format(who=who), (query.uid, query.tag, last))
+    while some := [job_id for (job_id,) in islice(tagged, min(TAGGED_AT_ONCE, query.limit + 1))]:
+        live = find_live_jobs(db, some)
+        for job_id in some:
+            yield ("tagged", 0, job_id), live.get(job_id) or find_ended_one_shot(db, job_id) or NO_JOB
 
 
 def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
@@ -352,7 +354,7 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
             found: Iterator[rows.Row] = merge(*streams, key=lambda row: (row[15], row[0]), reverse=True)
         else:
             statement = _SQL["list_ended"].format(piece=piece.name)
-            found = newest_ends(db, _uids(db, query.uid), statement, {"at": at, "last": last}, ended=15)
+            found = newest_ends(db, piece, _uids(db, query.uid), statement, {"at": at, "last": last}, ended=15)
         for row in found:
             if row[15] < since:
                 return

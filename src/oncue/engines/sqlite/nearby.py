@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from uuid import UUID
 
 import msgspec
 
@@ -59,16 +59,18 @@ def _counted(db: Connection, given: dict[str, int | None]) -> Iterator[tuple[str
 
 
 def last_ended(db: Connection, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
-    newest_first = pieces(db)
-    found = {job_id: list(islice(_last_ended_runs(db, job_id, newest_first, limit), limit)) for job_id in job_ids}
-    return {job_id: runs for job_id, runs in found.items() if runs}
+    found = defaultdict[JobId, list[EndedRun]](list)
+    for piece in pieces(db):
+        short = [job_id for job_id in job_ids if len(found[job_id]) < limit and _may_have_ended(job_id, piece)]
+        if not short:
+            break
+        for of_job, *run in fetch(db, _SQL["last_ended"].format(piece=piece.name), (_listed(short), limit)):
+            found[JobId(UUID(bytes=of_job))].append(rows.ended_run(tuple(run)))
+    return {job_id: runs[:limit] for job_id, runs in found.items() if runs}
 
 
-def _last_ended_runs(db: Connection, job_id: JobId, newest_first: list[Piece], limit: int) -> Iterator[EndedRun]:
-    for piece in newest_first:
-        looks = [_SQL["last_ended"].format(piece=piece.name, which=which) for which in OF_JOB]
-        found = [row for look in looks for row in fetch(db, look, (job_id.bytes, limit))]
-        yield from map(rows.ended_run, sorted(found, key=lambda row: (row[5], row[0]), reverse=True))
+def _may_have_ended(job_id: JobId, piece: Piece) -> bool:
+    return earliest_end(job_id) < piece.until_at
 
 
 def job_names(db: Connection, runs: Sequence[RunView]) -> dict[RunId, JobName]:
@@ -105,9 +107,9 @@ def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastA
     tried = {job_id: max(_tried(runs), default=None) for job_id, runs in live.items()}
     untried = {job_id: all(run[0] != job_id.bytes for run in live[job_id]) for job_id in job_ids if not tried[job_id]}
     last = _last_ended_of_each(db, untried)
-    for job_id, newest in tried.items():
-        if newest is not None and (row := first(db, _SQL["live_run"], newest[1:])) is not None:
-            last[job_id] = rows.view(row)
+    newest = [found[1] for found in tried.values() if found is not None]
+    for view in map(rows.view, fetch(db, _SQL["live_runs"], (rows.blobs(newest),)) if newest else ()):
+        last[view.job_id] = view
     return {job_id: LastAndNext(last.get(job_id), _next(job_id, live[job_id])) for job_id in job_ids}
 
 
@@ -140,7 +142,7 @@ def _last_ended_of_each(db: Connection, asked: Mapping[JobId, bool]) -> dict[Job
     """Find the last run of each job that ended. True: the run that is the job may be it."""
     found: dict[JobId, RunView] = {}
     for piece in pieces(db):
-        left = [job_id for job_id in asked if job_id not in found and earliest_end(job_id) < piece.until_at]
+        left = [job_id for job_id in asked if job_id not in found and _may_have_ended(job_id, piece)]
         if not left:
             break
         given = _listed(left), _listed([job_id for job_id in left if asked[job_id]])

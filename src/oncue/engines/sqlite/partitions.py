@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
+
+import msgspec
 
 from oncue.domain.ids import created_at
 from oncue.domain.instants import Duration, Instant
@@ -17,7 +20,9 @@ from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
 FIRST_BITE, USUAL_BITE, LARGEST_BITE = 2, 100, 2_000  # ends of a user read at once: of many users first, of one, later
+LAST = b"\xff" * 16
 _ENDED_AT = rows.HISTORY.index("ended_at")
+_Place = tuple[int, bytes]
 
 
 class Piece(NamedTuple):
@@ -135,20 +140,31 @@ def existing(db: Connection, run_ids: Sequence[bytes], since: int = 0) -> set[by
 
 
 def newest_ends(
-    db: Connection, users: list[int], statement: str, given: dict[str, Any], ended: int
+    db: Connection, piece: Piece, users: list[int], statement: str, given: dict[str, Any], ended: int
 ) -> Iterator[rows.Row]:
-    """Merge the ends of users, newest first; `ended`: their column. A statement for each would take long to prepare."""
+    """Merge the ends of users in a partition, newest first; `ended`: their column.
 
-    def place(row: rows.Row) -> tuple[int, bytes]:
-        return row[ended], row[0]
+    Of many users one statement finds when a run of each ended last. A user's rows are read when it is their turn.
+    """
 
-    def of_user(one: int) -> Iterator[rows.Row]:
-        at, last, bite = given["at"], given["last"], FIRST_BITE if len(users) > 1 else USUAL_BITE
+    def of_user(one: int, bite: int) -> Iterator[tuple[_Place, rows.Row]]:
+        at, last = given["at"], given["last"]
         while True:
             found = fetch(db, statement, {**given, "uid": one, "at": at, "last": last, "limit": bite})
-            yield from found
+            for row in found:
+                at, last = row[ended], row[0]
+                yield (at, last), row
             if len(found) < bite:
                 return
-            (at, last), bite = place(found[-1]), min(bite * 8, LARGEST_BITE)
+            bite = min(bite * 8, LARGEST_BITE)
 
-    return merge(*map(of_user, users), key=place, reverse=True)
+    def from_turn(one: int, newest: int) -> Iterator[tuple[_Place, rows.Row | None]]:
+        yield (newest, LAST), None
+        yield from of_user(one, FIRST_BITE)
+
+    if len(users) == 1:
+        return (row for _, row in of_user(users[0], USUAL_BITE))
+    asked = {"users": msgspec.json.encode(users).decode(), "at": given["at"], "last": given["last"]}
+    newest = fetch(db, _SQL["newest_end_of_each"].format(piece=piece.name), asked)
+    walks = [from_turn(uid, at) for uid, at in newest if at is not None]
+    return (row for _, row in merge(*walks, key=itemgetter(0), reverse=True) if row is not None)

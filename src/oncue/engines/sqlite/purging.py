@@ -9,8 +9,8 @@ from oncue.domain.ids import JobId
 from oncue.engines.port import Count
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.counting import count
-from oncue.engines.sqlite.lists import find_one_shot
 from oncue.engines.sqlite.partitions import pieces
+from oncue.engines.sqlite.searching import find_job
 from oncue.engines.sqlite.store import Connection, fetch, first
 from oncue.engines.stored import ENDED, STATUSES
 
@@ -34,7 +34,7 @@ def purge(db: Connection, job_id: JobId, limit: int) -> int:
 
 def _owner_of_ended(db: Connection, job_id: JobId) -> int | None:
     """Return the owner of a job that exists and has ended."""
-    row = first(db, "select * from recurring_jobs where job_id = ?", (job_id.bytes,)) or find_one_shot(db, job_id.bytes)
+    row = find_job(db, job_id.bytes)
     return None if row is None or STATUSES[row[3]] not in ENDED else row[1]
 
 

@@ -1,4 +1,4 @@
-"""Find what people name by a part of its id, by a key or by the beginning of a tag."""
+"""Find what people name by a part of its id, by a key or by the beginning of a tag; and jobs by their ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from oncue.engines.port.searching import SEARCHED, SEARCHED_USERS
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
-from oncue.engines.sqlite.lists import find_one_shot
 from oncue.engines.sqlite.partitions import find_ended, pieces
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
@@ -102,10 +101,30 @@ def _newest(db: Connection, uid: UserNumber | None) -> Iterator[tuple[str, int]]
 
 
 def _job(db: Connection, job_id: JobId) -> JobRow | None:
-    row = first(db, "select * from recurring_jobs where job_id = ?", (job_id.bytes,)) or find_one_shot(db, job_id.bytes)
+    row = find_job(db, job_id.bytes)
     return None if row is None else rows.job(row)
 
 
 def _run(db: Connection, run_id: RunId) -> RunView | None:
     row = first(db, _SQL["live_run"], (run_id.bytes,)) or find_ended(db, run_id, _SQL["find_ended_run"])
     return None if row is None else replace(rows.view(row), payload=None, spec=None)
+
+
+def find_job(db: Connection, job_id: bytes) -> rows.Row | None:
+    """Return a job of either kind in any state. None also if the run with this id is not a job."""
+    return first(db, _SQL["recurring_job"], (job_id,)) or find_one_shot(db, job_id)
+
+
+def find_one_shot(db: Connection, job_id: bytes) -> rows.Row | None:
+    return first(db, _SQL["one_shot"], (job_id,)) or find_ended_one_shot(db, job_id)
+
+
+def find_ended_one_shot(db: Connection, job_id: bytes) -> rows.Row | None:
+    row = find_ended(db, UUID(bytes=job_id), _SQL["find_ended_job"])
+    return None if row is None or row[8] is None else row
+
+
+def find_live_jobs(db: Connection, job_ids: Sequence[bytes]) -> dict[bytes, rows.Row]:
+    """Return those of these jobs that recur, or run once and have not ended."""
+    asked = (rows.blobs(job_ids),)
+    return {row[0]: row for name in ("recurring_by_id", "one_shots_by_id") for row in fetch(db, _SQL[name], asked)}

@@ -1,0 +1,1 @@
+select * from recurring_jobs where job_id = ?
