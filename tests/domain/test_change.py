@@ -104,6 +104,18 @@ class TestCreating:
 
         assert only_run(job, CLASS, tick(9)).expires_at == tick(9) + SECOND
 
+    def test_a_one_shot_in_the_past_is_late_only_from_when_it_was_asked_for(self) -> None:
+        run = only_run(one_shot().job, CLASS, tick(9))
+
+        assert (run.nominal, run.wanted) == (tick(5), tick(9))
+
+    def test_an_edit_without_another_schedule_makes_an_overdue_one_shot_no_less_late(self) -> None:
+        snap = one_shot()
+        same = edit(snap, replace(snap.job.spec, max_retries=9), None, CLASS, tick(9))
+        other = edit(snap, replace(snap.job.spec, schedule=Schedule(at=tick(6))), None, CLASS, tick(9))
+
+        assert [change.add[0].wanted for change in (same, other)] == [tick(5), tick(9)]
+
 
 class TestEditing:
     def test_planned_ticks_come_back_with_the_new_version(self) -> None:

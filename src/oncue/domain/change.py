@@ -78,12 +78,17 @@ def _never_fires() -> Invalid:
     return Invalid.of("schedule", "never_fires", "the schedule has no more occurrences; check end_at and the years")
 
 
-def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) -> NewRun:
-    """Build the run of a one-shot job. It *is* the job: it has the same id and carries the definition."""
+def only_run(
+    job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO, scheduled_at: Instant | None = None
+) -> NewRun:
+    """Build the run of a one-shot job. It *is* the job: it has the same id and carries the definition.
+
+    `scheduled_at`: when the job got its schedule, if not now. An instant that was past by then is wanted from then on.
+    """
     at = job.spec.schedule.at
     nominal = now if at is None else at
     run_id = RunId(job.job_id)
-    wanted = due_at(job.spec.schedule, nominal, run_id)
+    wanted = max(due_at(job.spec.schedule, nominal, run_id), now if scheduled_at is None else scheduled_at)
     return NewRun(
         run_id=run_id,
         job_id=job.job_id,
@@ -131,11 +136,12 @@ def classed(change: JobChange, class_id: ClassId) -> JobChange:
 
 def _edit_to_one_shot(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:
     held = Held.PAUSED if job.status is JobStatus.PAUSED else Held.NO
+    scheduled_at = job.created_at if job.spec.schedule == snap.job.spec.schedule else now
     return _change(
         snap,
         dissolve=snap.cursor is not None,
         withdraw=_untried(snap.waiting),
-        add=(only_run(job, class_id, now, held),),
+        add=(only_run(job, class_id, now, held, scheduled_at),),
     )
 
 

@@ -143,11 +143,15 @@ class Store:
         idempotency_key: IdempotencyKey | None = None,
         **spec: Any,
     ) -> NewJob:
-        """Return a one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key."""
+        """Return a one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key.
+
+        One that was due before is late since then: it is stored as if it had been created in time.
+        """
         spec["concurrency"] = None if gate is None else Concurrency(*gate)
         job = self._job(Spec(schedule=Schedule(at=self.at(due)), **{"task": "noop"} | spec), uid, payload)
         class_id = await self.class_of(job.spec)
-        return NewJob(job, class_id, run=change.only_run(job, class_id, self.now), idempotency_key=idempotency_key)
+        run = change.only_run(job, class_id, self.now, scheduled_at=min(self.now, self.at(due)))
+        return NewJob(job, class_id, run=run, idempotency_key=idempotency_key)
 
     async def new_recurring(
         self,
