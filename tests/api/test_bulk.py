@@ -1,5 +1,6 @@
 """Bulks over HTTP: asked for, previewed, shown, stopped; by whom, and with which filters."""
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,7 +11,8 @@ from tests.api.test_audit import audit_entries
 
 from oncue.api.bulk_following import BulkFollowing
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import MINUTE
+from oncue.domain.instants import MINUTE, Duration
+from oncue.engines.bulk_values import Progress
 from oncue.engines.port import Task
 from oncue.services.bulk_work import BulkWork
 from oncue.settings import Settings
@@ -70,6 +72,22 @@ async def test_nobody_sees_or_stops_anothers_and_viewers_only_look(desk: Desk) -
     stopped = (await desk.call("DELETE", where)).json()
     assert (stopped["state"], (await desk.call("DELETE", where)).json()) == ("stopped", stopped)
     assert [one["action"] for one in await audit_entries(desk)].count("bulk.stop") == 1
+
+
+async def test_the_answer_to_a_stop_counts_what_the_pass_did_that_was_running(desk: Desk) -> None:
+    job_id = UUID((await desk.create(schedule="every 1h"))["job_id"])
+    started = await bulk(desk, action="pause", filter={})
+    bulks = desk.store.engine.bulks
+    taken = await bulks.take(desk.store.now, Duration(MINUTE))
+    assert taken is not None
+    assert await bulks.advance(taken.bulk, Progress(pending=(job_id,)), desk.store.now, Duration(MINUTE))
+
+    stopping = asyncio.create_task(desk.call("DELETE", f"/v1/bulk/{started['bulk_id']}"))
+    while not await bulks.record(taken.bulk, Progress(done=1)):  # until it is stopped
+        await asyncio.sleep(0)
+
+    stopped = (await stopping).json()
+    assert (stopped["state"], stopped["done"]) == ("stopped", 1)
 
 
 WRONG = [

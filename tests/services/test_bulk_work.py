@@ -227,6 +227,25 @@ async def test_a_bulk_ends_with_its_key(store: Store) -> None:
     assert (await statuses(store, *jobs)).count(JobStatus.ACTIVE) == 3
 
 
+async def test_a_bulk_that_is_stopped_during_a_pass_says_what_that_pass_did(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [await store.recurring(every=MINUTE) for _ in range(5)]
+    bulk = await ordered(store, Action.PAUSE, jobs=of_jobs(store, JobStatus.ACTIVE))
+    apply = store.engine.jobs.apply
+
+    async def stopping(*given: Any) -> bool:
+        await store.engine.bulks.stop(store.uid, bulk.bulk_id, store.now)
+        return await apply(*given)
+
+    monkeypatch.setattr(store.engine.jobs, "apply", stopping)
+
+    ended = await worked(store, bulk)
+
+    assert (ended.state, ended.progress.done) == (BulkState.STOPPED, 2)
+    assert (await statuses(store, *jobs)).count(JobStatus.PAUSED) == 2
+
+
 async def test_one_object_that_cannot_be_processed_stops_no_other(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

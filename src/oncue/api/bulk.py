@@ -18,6 +18,7 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, path_id, read_job_id, read_object
 from oncue.api.listing import LONGEST, NOBODY, OPEN, STATES, job_query, page, several, wanted_page, whose, window
+from oncue.api.runs import CANCEL_POLL_INTERVAL, CANCEL_TIMEOUT
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Line, Outcome, outcome, unchanged
@@ -104,8 +105,18 @@ async def stop(api: Api, request: Request, caller: Caller) -> Outcome:
     """End a bulk: what it has done stays done. One that had ended is shown as it is."""
     bulk = await _found(api, request, caller)
     stopped = await api.engine.bulks.stop(caller.sees, bulk.bulk_id, api.clock.now())
-    shown = answer(await _shown(api, await _found(api, request, caller), caller))
+    shown = answer(await _shown(api, await _recorded(api, request, caller), caller))
     return outcome(shown, (Changed(bulk.uid),) if stopped else ())
+
+
+async def _recorded(api: Api, request: Request, caller: Caller) -> Bulk:
+    """Return the bulk when the pass that was running has said what it did, or after a second."""
+    until = api.clock.monotonic() + CANCEL_TIMEOUT
+    bulk = await _found(api, request, caller)
+    while bulk.progress.pending and api.clock.monotonic() < until:
+        await api.clock.sleep(CANCEL_POLL_INTERVAL)
+        bulk = await _found(api, request, caller)
+    return bulk
 
 
 async def _found(api: Api, request: Request, caller: Caller) -> Bulk:

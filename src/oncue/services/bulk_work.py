@@ -58,7 +58,8 @@ class BulkWork:
                 return  # it was stopped
             progress = await self._act(bulk, progress)
         state = BulkState.RUNNING if progress.more else BulkState.FINISHED
-        await self._engine.bulks.advance(bulk, progress, self._clock.now(), state=state)
+        if not await self._engine.bulks.advance(bulk, progress, self._clock.now(), state=state):
+            await self._engine.bulks.record(bulk, progress)  # it was stopped meanwhile
 
     async def _act(self, bulk: Bulk, progress: Progress) -> Progress:
         acts, reasons = BulkActs(self._engine, self._clock, bulk, self._follow), list[Reason]()

@@ -52,6 +52,13 @@ class Bulks(Protocol):
         """
         ...
 
+    async def record(self, bulk: Bulk, progress: Progress) -> bool:
+        """Store what a pass did of a bulk that was stopped meanwhile. False: it was not, or its turn is another one."""
+        ...
+
     async def stop(self, uid: UserNumber | None, bulk_id: UUID, now: Instant) -> bool:
-        """End it as STOPPED. What was done stays done; a pass that runs may still end. False: it had ended before."""
+        """End it as STOPPED. What was done stays done; a pass that runs may still end, and records what it did.
+
+        False: it had ended before.
+        """
         ...

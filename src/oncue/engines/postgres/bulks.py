@@ -69,5 +69,9 @@ class PostgresBulks:
         given = (bulk.bulk_id, bulk.turn, encode(progress), now + (lease or 0), state.value, ended_at, why)
         return bool(await self._store.fetch(_SQL["advance_bulk"], *given))
 
+    async def record(self, bulk: Bulk, progress: Progress) -> bool:
+        given = (bulk.bulk_id, bulk.turn, encode(progress), BulkState.STOPPED.value)
+        return bool(await self._store.fetch(_SQL["record_bulk"], *given))
+
     async def stop(self, uid: UserNumber | None, bulk_id: UUID, now: Instant) -> bool:
         return bool(await self._store.fetch(_SQL["stop_bulk"], bulk_id, uid, BulkState.STOPPED.value, now))

@@ -64,6 +64,10 @@ class SqliteBulks:
         given = (bulk.bulk_id.bytes, bulk.turn, encode(progress), now + (lease or 0), state.value, ended_at, why)
         return await self._store.write(lambda db: bool(fetch(db, _SQL["advance_bulk"], given)))
 
+    async def record(self, bulk: Bulk, progress: Progress) -> bool:
+        given = (bulk.bulk_id.bytes, bulk.turn, encode(progress), BulkState.STOPPED.value)
+        return await self._store.write(lambda db: bool(fetch(db, _SQL["record_bulk"], given)))
+
     async def stop(self, uid: UserNumber | None, bulk_id: UUID, now: Instant) -> bool:
         given = (bulk_id.bytes, uid, BulkState.STOPPED.value, now)
         return await self._store.write(lambda db: bool(fetch(db, _SQL["stop_bulk"], given)))

@@ -135,6 +135,22 @@ async def test_a_stopped_bulk_is_not_worked_on(store: Store) -> None:
     assert (found.state, found.progress) == (BulkState.STOPPED, Progress())
 
 
+async def test_what_a_pass_did_is_recorded_though_its_bulk_was_stopped(store: Store) -> None:
+    bulk = await new(store)
+    taken = await store.engine.bulks.take(store.now, LEASE)
+    assert taken is not None
+    assert not await store.engine.bulks.record(taken.bulk, Progress(done=1)), "it is not stopped"
+    await store.engine.bulks.stop(store.uid, bulk.bulk_id, store.now)
+
+    earlier = msgspec.structs.replace(taken.bulk, turn=taken.bulk.turn - 1)
+    assert not await store.engine.bulks.record(earlier, Progress(done=2)), "another caller has taken it since"
+    for _ in range(2):
+        assert await store.engine.bulks.record(taken.bulk, Progress(done=3))
+    found = await store.engine.bulks.read(None, bulk.bulk_id)
+    assert found is not None
+    assert (found.state, found.progress) == (BulkState.STOPPED, Progress(done=3))
+
+
 async def test_a_bulk_knows_whether_its_key_still_counts(store: Store) -> None:
     for how, at in (({"expires_at": store.at(MINUTE)}, 2 * MINUTE), ({}, 0)):
         bulk = await new(store, await key_of(store, **how))
