@@ -33,6 +33,8 @@ CASES = [
     ({"members": (replace(MEMBER, role="api"),)}, "no_scheduler", "problem", "No occurrence becomes a run", 0, True),
     ({"next_plan": before(6 * SECOND)}, "planning_late", "problem", "later than they should", 0, True),
     ({"workers": ()}, "no_workers", "problem", "3 runs cannot start", 3, True),
+    ({"workers": ()} | {"classes": (CLASS,)}, "no_workers", "problem", "7 runs cannot start when due", 7, True),
+    ({"workers": (replace(WORKER, draining=True),)}, "all_draining", "problem", "3 runs cannot start", 3, True),
     (lacking(task="gone"), "no_worker", "warning", "No live worker has the task 'gone'", 7, True),
     (lacking(queue="slow"), "no_worker", "warning", "Start a worker with --queues slow", 7, True),
     (lacking(labels=("eu", "gpu")), "no_worker", "warning", "the closest lacks gpu", 7, True),

@@ -95,6 +95,7 @@ def test_a_cluster_that_is_well() -> None:
         ({"turns": {"self-audit": Turn(before(61 * SECOND), b"")}}, "self-audit", "problem", "no step for 61 s"),
         ({"workers": ()}, "workers", "problem", "no live worker"),
         ({"workers": (replace(WORKER, beat_at=before(16 * SECOND)),)}, "workers", "problem", "no live worker"),
+        ({"workers": (replace(WORKER, draining=True),)}, "workers", "problem", "every live worker is draining: no run"),
         ({"workers": busy(slots={"thread": 2, "loop": 9}, used={"thread": 2})}, "workers", "warning",
          "1 of 1 have no capacity left: w (all 2 thread slots used)"),
         ({"workers": busy(slots={"thread": 2}, busy=0.95)}, "workers", "warning", "w (event loop 95% busy)"),

@@ -91,19 +91,38 @@ def _in_the_past(at: Instant | None, now: Instant) -> Instant | None:
 
 
 def _no_workers(gauges: Gauges, own: Own | None) -> Iterator[KnownProblem]:
-    if own is None or gauges.classes:
-        due = [one for one in gauges.classes if one.due]
-        yield KnownProblem(
-            kind="no_workers",
-            severity=State.PROBLEM,
-            title="No live worker: no run starts",
-            detail=f"{plural(_count(gauges.classes, own), 'run')} cannot start." if gauges.classes else "",
-            count=_count(gauges.classes, own),
-            since=time_of(_oldest(due)),
-            link="/v1/workers",
-            remedy="Start a worker; `oncue up` has one, too.",
-            command="oncue worker",
+    if own is not None and not gauges.classes:
+        return
+    draining = gauges.draining_workers
+    known = KnownProblem(
+        kind="no_workers",
+        severity=State.PROBLEM,
+        title="No live worker: no run starts",
+        detail=_unstarted(gauges.classes, own),
+        count=_count(gauges.classes, own),
+        since=time_of(_oldest(gauges.classes)),
+        link="/v1/workers",
+        remedy="Start a worker; `oncue up` has one, too.",
+        command="oncue worker",
+    )
+    if draining:
+        known = replace(
+            known,
+            kind="all_draining",
+            title="Every live worker is draining: no run starts",
+            remedy="Resume one, or start another worker.",
+            command=f"oncue workers resume {_word(draining[0].name)}",
         )
+    yield known
+
+
+def _unstarted(classes: Sequence[ClassGauge], own: Own | None) -> str:
+    if not classes:
+        return ""
+    count = plural(_count(classes, own), "run")
+    if own is not None or any(one.due for one in classes):
+        return f"{count} cannot start."
+    return f"{count} cannot start when due; none is due yet."
 
 
 def _no_worker(

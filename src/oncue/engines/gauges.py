@@ -148,9 +148,13 @@ class Gauges(msgspec.Struct, frozen=True):
         return [one for one in self.workers if not one.draining and self._alive(one)]
 
     @property
+    def draining_workers(self) -> list[Worker]:
+        """The workers with a heartbeat within their lease that take no new runs."""
+        return [one for one in self.workers if one.draining and self._alive(one)]
+
+    @property
     def worker_states(self) -> dict[str, int]:
-        draining = sum(one.draining and self._alive(one) for one in self.workers)
-        return {"live": len(self.live_workers), "draining": draining}
+        return {"live": len(self.live_workers), "draining": len(self.draining_workers)}
 
     def _alive(self, worker: Worker) -> bool:
         return abs(self.at - worker.beat_at) <= worker.lease

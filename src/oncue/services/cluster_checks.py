@@ -100,7 +100,13 @@ def schedulers(gauges: Gauges) -> Iterator[Diagnosis]:
 
 def workers(gauges: Gauges) -> Iterator[Diagnosis]:
     live = gauges.live_workers
-    if not live:
+    if not live and gauges.draining_workers:
+        yield problem(
+            "workers",
+            f"every live worker is draining: no run starts ({named(one.name for one in gauges.draining_workers)})",
+            "Resume one with `oncue workers resume NAME`, or start another with `oncue worker`.",
+        )
+    elif not live:
         yield problem("workers", "no live worker: no run starts", "Start `oncue worker` or `oncue up`.")
     elif full := {one.name: why for one in live if (why := fully_used(read_load(one.load)))}:
         yield warning(

@@ -53,9 +53,9 @@ class KnownProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs attention, in words."""
 
     kind: str
-    """`no_scheduler`, `planning_late`, `no_workers`, `no_worker`, `late_runs`, `worker_without_heartbeat`, \
-`process_without_heartbeat`, `workers_full`, `mixed_versions`, `paused_queue`, `failing_job`, `dead_letters`, \
-`missed`, `findings` or `audit_stopped`"""
+    """`no_scheduler`, `planning_late`, `no_workers`, `all_draining`, `no_worker`, `late_runs`, \
+`worker_without_heartbeat`, `process_without_heartbeat`, `workers_full`, `mixed_versions`, `paused_queue`, \
+`failing_job`, `dead_letters`, `missed`, `findings` or `audit_stopped`"""
     severity: str
     """`problem`: something does not work; `warning`: it works, but needs attention"""
     title: str
