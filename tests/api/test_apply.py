@@ -172,6 +172,8 @@ async def test_all_that_is_wrong_is_answered_at_once_and_nothing_written(desk: D
         (b'{"set": "shop", "jobs": [], "dry-run": true}', "dry-run"),
         (b'{"set": "[1]", "jobs": [1]}', ""),
         (b"[]", ""),
+        (b'{"set": "shop", "stamp": 5, "jobs": [{"key": "a", "task": "mark", "name": "\\ud800"}]}', "jobs.0.name"),
+        (b'{"set": "shop", "stamp": 5, "jobs": [{"key": "\\ud800", "task": "mark"}]}', "jobs.0.key"),
     ],
 )
 async def test_a_wrong_declaration_is_refused(desk: Desk, body: bytes, path: str) -> None:

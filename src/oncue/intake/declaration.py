@@ -69,12 +69,15 @@ class Declaration:
     def tag(self) -> str:
         return TAG + self.set
 
-    def add(self, key: str, index: int, job: dict[str, Any]) -> None:
-        """Note a key and the content of its job. Invalid: another job has the key."""
+    def add(self, key: str, index: int) -> None:
+        """Note a key. Invalid: another job has it."""
         if key in self.keys:
             message = f"{printable(key)!r} is also the key of job {self.keys[key]}; keys must be unique"
             raise Invalid.of("key", "not_unique", message)
         self.keys[key] = index
+
+    def note(self, job: dict[str, Any]) -> None:
+        """Note the content of a valid job: an invalid one may have strings that cannot be encoded."""
         if self.stamp is not None:
             written = msgspec.json.encode(job, order="sorted")
             self._digests.append(hashlib.blake2b(written, digest_size=16).digest())
@@ -107,7 +110,7 @@ async def _wanted(
         raise Invalid.of("", "wrong_type", "must be an object with the fields of a job")
     key, problems = job.get("key"), _own_problems(job)
     if isinstance(key, str) and key:
-        declaration.add(key, index, job)
+        declaration.add(key, index)
     given = job if job.get("tags") is not None else {name: value for name, value in job.items() if name != "tags"}
     try:
         spec, payload = await checked(intake, given, author, now, lookups=declaration.lookups)
@@ -117,6 +120,7 @@ async def _wanted(
         problems.append(Problem("task", "forbidden", str(forbidden)))
     if problems:
         raise Invalid(*problems)
+    declaration.note(job)
     declaration.warnings += warnings_of(intake, spec.task, job.get("payload"), f"jobs.{index}.")
     spec = replace(spec, tags=(*spec.tags, declaration.tag))
     return Wanted(index, job["key"], in_trace(spec, trace), payload)
