@@ -132,7 +132,17 @@ async def test_a_bad_sign_in_is_refused_and_sets_no_cookie(
     assert [one["path"] for one in answer.json()["errors"]] == wrong
     assert desk.app.api.failed_keys.count == (status == 401)
     assert [one["kind"] for one in lines] == ["key_refused"] * (status == 401)
-    assert "oc_" not in answer.text + str(lines)
+    assert "oc_" not in answer.text
+
+
+async def test_a_refused_sign_in_is_told_by_the_beginning_of_its_own_key(desk: Desk) -> None:
+    wrong, header = make_key(bytes(32)), {"Authorization": f"Bearer {desk.keys['ada']}"}
+    with capture_logs() as lines:
+        answer = await desk.client.post("/v1/session", json={"key": wrong}, headers={**OWN, **header})
+
+    assert answer.status_code == 401
+    assert [one["key_begins"] for one in lines] == [wrong[:7]]
+    assert wrong[:10] not in str(lines)
 
 
 async def test_a_key_that_was_revoked_or_has_expired_does_not_sign_in(desk: Desk) -> None:

@@ -20,7 +20,7 @@ from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.dashboard import Dashboard
 from oncue.api.http.access_log import KEY_ID, ROUTE
 from oncue.api.http.answers import Answer, Refused, problem, problem_of
-from oncue.api.http.auth import Caller, check_role
+from oncue.api.http.auth import Caller, KeyRefused, check_role
 from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
 from oncue.api.http.reading import as_uuid, expect_json, refuse_parameters, refuse_undecodable
@@ -179,9 +179,8 @@ class Guard:
             if route.signs_in:
                 return await sessions.admit(self._api, request)
             caller = await self._api.keyring.admit(request)
-        except Refused as refused:
-            if refused.status is HTTPStatus.UNAUTHORIZED:
-                self._api.failed_keys.note(request, str(refused))
+        except KeyRefused as refused:
+            self._api.failed_keys.note(request, refused)
             raise
         if caller.session is not None and "content-type" in request.headers:  # what a form sends has another one
             expect_json(request)
@@ -241,7 +240,7 @@ def _refused_for(error: Exception) -> str | None:
     match error:
         case QuotaExceeded():
             return "quota"
-        case Refused(status=HTTPStatus.UNAUTHORIZED):
+        case KeyRefused():
             return "key"
         case Forbidden() | Refused(status=HTTPStatus.FORBIDDEN):
             return "role"

@@ -55,6 +55,14 @@ class Caller(msgspec.Struct, frozen=True):
         return None if self.role is Role.ADMIN else self.uid
 
 
+class KeyRefused(Refused):
+    """A request has no valid key. `key`: the refused one, from the header or, to sign in, from the body."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(HTTPStatus.UNAUTHORIZED, message, _CHALLENGE)
+        self.key = key
+
+
 class Keyring:
     """Caches keys of the database, briefly enough that a revocation takes effect within a second."""
 
@@ -79,23 +87,23 @@ class Keyring:
             caller = await self._admit_session(token, trusted_for)
             self._browsers.check(request)
             return caller
-        raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
+        raise KeyRefused("API key missing. Send the header Authorization: Bearer <key>.")
 
     async def admit_key(self, text: str, trusted_for: Duration = TRUSTED_FOR) -> Caller:
         found = await self._look_up(text, trusted_for)
         if found is None or found[1] is not None:
-            raise _unknown("Invalid API key. Check that it was copied completely.")
-        return self._caller(*found)
+            raise KeyRefused("Invalid API key. Check that it was copied completely.", text)
+        return self._caller(*found, text)
 
     async def _admit_session(self, token: str, trusted_for: Duration) -> Caller:
         found = await self._look_up(token, trusted_for, SESSION)
         if found is None or found[1] is None or found[1].expires_at <= self._clock.now():
-            raise _unknown("The session has ended. Sign in again.")
+            raise KeyRefused("The session has ended. Sign in again.")
         return self._caller(*found)
 
-    def _caller(self, key: Key, session: Session | None) -> Caller:
+    def _caller(self, key: Key, session: Session | None, text: str = "") -> Caller:
         if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
-            raise _unknown("This API key was revoked or has expired. Ask an administrator for a new one.")
+            raise KeyRefused("This API key was revoked or has expired. Ask an administrator for a new one.", text)
         end = key.expires_at
         if session is not None:
             end = session.expires_at if end is None else min(end, session.expires_at)
@@ -167,24 +175,20 @@ def forbidden(message: str) -> Refused:
     return Refused(HTTPStatus.FORBIDDEN, message)
 
 
-def _unknown(message: str) -> Refused:
-    return Refused(HTTPStatus.UNAUTHORIZED, message, _CHALLENGE)
-
-
 class FailedKeys:
     """Counts every failed key and logs the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def note(self, request: Request, why: str) -> None:
+    def note(self, request: Request, refused: KeyRefused) -> None:
         self.count += 1
         if not logs.bursts.full("key_refused"):
-            log.warning("A request had no valid API key", kind="key_refused", why=why, **_about(request))
+            about = _about(request, refused.key)
+            log.warning("A request had no valid API key", kind="key_refused", why=str(refused), **about)
 
 
-def _about(request: Request) -> dict[str, str]:
-    key = request.headers.get("authorization", "").partition(" ")[2].strip()
+def _about(request: Request, key: str) -> dict[str, str]:
     begins = printable(key[: min(SHOWN, len(key) // 4)])
     peer = "unknown" if request.client is None else request.client.host
     return {"peer": peer, "key_begins": begins, "path": printable(request.scope["path"][:200])}
