@@ -64,6 +64,17 @@ async def test_pages_cover_all_jobs_once(store: Store, query: dict[str, Any], li
     assert await found(store, limit=limit, uid=store.stranger, **query) == set()
 
 
+async def test_a_page_of_tagged_jobs_looks_past_those_that_do_not_fit(store: Store) -> None:
+    rare = await store.recurring(task="rare", tags=("t",))
+    store.advance(SECOND)
+    for _ in range(5):
+        await store.recurring(tags=("t",))
+
+    page = await store.lists.jobs(JobQuery(tag="t", task="rare", limit=1))
+
+    assert [row.job.job_id for row in page.items] == [rare]
+
+
 @pytest.mark.parametrize("recurring", [True, False])
 async def test_jobs_are_filtered(store: Store, recurring: bool) -> None:
     async def make(**how: Any) -> JobId:

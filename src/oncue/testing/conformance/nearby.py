@@ -206,6 +206,19 @@ async def test_the_last_ended_runs_of_many_jobs_come_newest_end_first(store: Sto
     assert await store.lists.last_ended([], 3) == {}
 
 
+async def test_the_last_ended_runs_are_found_in_as_many_partitions_as_it_takes(store: Store) -> None:
+    job_id, ends = await store.recurring(every=HOUR), list[RunId]()
+    for pause in (SECOND, DAY, SECOND, DAY, 0):
+        ends.append(RunId(store.new_id()))
+        await store.change(job_id, partial(change.run_now, run_id=ends[-1], now=store.now))
+        await store.end(ends[-1], State.SUCCEEDED)
+        store.advance(pause)
+
+    for limit in (1, 2, 3, 4, 9):
+        found = await store.lists.last_ended([job_id], limit)
+        assert [run.run_id for run in found[job_id]] == ends[::-1][:limit]
+
+
 async def test_jobs_and_runs_are_counted_by_status_up_to_a_limit(store: Store) -> None:
     await one_of_each(store)
     await store.recurring(every=HOUR)
