@@ -275,6 +275,13 @@ async def test_the_largest_groups_are_told_and_how_many_are_left_out(
     assert found["more_groups"] == 1
 
 
+@pytest.mark.parametrize("query", ["", "&by=task"])
+async def test_a_step_is_chosen_for_any_window(desk: Desk, query: str) -> None:
+    found = await desk.get(f"/upcoming/density?to=2199-01-01T00:00:00Z{query}")
+
+    assert found["step"].endswith("d")
+
+
 @pytest.mark.parametrize("query", ["by=job", "by=task,", "by=task&step=1m"])
 async def test_groups_that_do_not_exist_or_have_too_many_steps_are_refused(desk: Desk, query: str) -> None:
     refused = await desk.call("GET", f"/v1/upcoming/density?{query}")

@@ -301,7 +301,8 @@ def _counts(found: Density, step: Duration) -> dict[str, Any]:
 
 
 def step_for(asked: Duration | None, length: Duration, most: int = MOST_POINTS) -> Duration:
-    step = asked or next((step for step in STEPS if length <= USUAL_BUCKETS * step), DAY)
+    longest = Duration(-(-length // ((most - 1) * DAY)) * DAY)  # in which decades fit
+    step = asked or next((step for step in STEPS if length <= USUAL_BUCKETS * step), longest)
     if length > (most - 1) * step:
         least = show_duration(Duration(-(-length // ((most - 1) * SECOND)) * SECOND))
         raise Invalid.of("step", "too_many", f"gives more than {most:,} steps in this window; use {least} or more")
