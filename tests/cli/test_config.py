@@ -133,6 +133,18 @@ def test_settings_are_checked_beyond_their_types() -> None:
     ]
 
 
+def test_a_folder_or_file_without_a_name_is_not_this_folder(folder: Path) -> None:
+    (folder / "oncue.toml").write_text("port = 1")
+
+    for option in ("--data-dir", "--config"):
+        answer = ask("check", option, "")
+        assert (answer.exit_code, f"{option}" in answer.stderr, "is empty; name a f" in answer.stderr) == (
+            2,
+            True,
+            True,
+        )
+
+
 def test_passwords_are_not_shown() -> None:
     found = shown(ONCUE_ENGINE="postgresql://ada:hunter22@db/x", ONCUE_SMTP="smtp://me:pa%40ss@mail:587")
 

@@ -11,7 +11,7 @@ import click
 from oncue.cli.asking import SERVER, asking, tell_data
 from oncue.cli.output import Output
 from oncue.cli.printing import print_table, say, text
-from oncue.cli.refusing import refusals
+from oncue.cli.refusing import refusals, refuse_empty
 from oncue.cli.roles import options
 from oncue.domain.errors import Invalid
 
@@ -74,6 +74,7 @@ def command(
     """Create and change jobs from files or code."""
     from oncue.cli.job_file import read_job_sets
 
+    refuse_empty(files, "a file, a directory or a module")
     with refusals({"tasks": "FILE"}, as_json=output.as_json):
         sets = read_job_sets(files)
         if prune and (unnamed := next((one for one in sets if not one.named), None)) is not None:

@@ -217,6 +217,8 @@ async def _write_large(storage: Storage, lines: bytes, folder: Path) -> None:
 
 
 def _made(folder: str) -> Path:
+    if not folder.strip():
+        raise click.BadParameter("is empty; name a folder", param_hint="--large")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as no:

@@ -16,6 +16,7 @@ import click
 from oncue.cli.completing import job_names, run_names
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
+from oncue.cli.refusing import refuse_empty
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
 from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
 
@@ -66,9 +67,12 @@ _WORKERS: Table[FoundWorker] = Table(
 
 def read_lines(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Replace `-` by the lines of standard input; the same text twice counts once."""
-    if any(not text.strip() for text in given):
-        raise click.UsageError("an argument is empty; give an id, a key or a name")
-    typed = [line.strip() for text in given for line in (sys.stdin if text == "-" else [text])]
+    refuse_empty(given, "an id, a key or a name")
+    try:
+        typed = [line.strip() for text in given for line in (sys.stdin if text == "-" else [text])]
+        "".join(typed).encode()
+    except UnicodeError:
+        raise click.UsageError("standard input is not UTF-8; convert the text, as with iconv") from None
     found = tuple(dict.fromkeys(text for text in typed if text))
     if given and not found:
         say("Standard input is empty; nothing to do.", err=True)
