@@ -277,7 +277,7 @@ class TestEnqueue:
                 {"path": "schedule.at", "code": "bad", "message": "is not a time"}]})
         )  # fmt: skip
 
-        result = command("enqueue", "hello", "nmae=you", "--in", "soon")
+        result = command("enqueue", "hello", "nmae=you", "--in", "10m")
 
         assert (result.exit_code, result.stderr) == (
             1, "nmae: is not a parameter of task 'hello'\n--in: is not a time\n")  # fmt: skip
@@ -299,6 +299,14 @@ class TestEnqueue:
          "Error: 'n:=x': what follows := is not JSON: JSON is malformed: invalid character (byte 0)."
          " See `oncue enqueue --help`.\n"),
         ("enqueue hello a=1 a=2", "Error: Parameter 'a' is given twice. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --in soon",
+         "Error: Invalid value for '--in': 'soon' is not a duration like \"250ms\", \"30s\", \"5m\", \"2h\","
+         ' "7d" or "PT1H".'
+         " See `oncue enqueue --help`.\n"),
+        ("apply x.yaml --stamp 99999999999999999999999",
+         "Error: Invalid value for '--stamp': 99999999999999999999999 is not in the range 0<=x<=9007199254740991."
+         " See `oncue apply --help`.\n"),
+        ("jobs edit x --key y", "Error: No option '--key'. See `oncue jobs edit --help`.\n"),
         ("enqueue hello --in 1m --at now", "Error: Give one of --in and --at. See `oncue enqueue --help`.\n"),
         ("jobs run x --timeout 1m",
          "Error: --timeout needs --wait: it limits how long the command waits. See `oncue jobs run --help`.\n"),
@@ -372,6 +380,19 @@ def test_refusals_name_the_options_as_they_were_typed(stand_in: StandIn) -> None
     listed, created = command("jobs", "list"), command("jobs", "create", "--task", "hello")
     assert listed.stderr.splitlines()[0] == "--page-token: is wrong"
     assert created.stderr.splitlines()[1] == "--tag: is wrong"
+    empty = [{"path": path, "code": "x", "message": "is empty"} for path in ("task", "action")]
+    server.answer = lambda _: (422, {"status": 422, "errors": empty})
+    assert command("upcoming", "--task", "").stderr.splitlines()[0] == "--task: is empty"
+    assert command("audit", "--action", "").stderr.splitlines()[1] == "--action: is empty"
+
+
+def test_remedies_name_commands_instead_of_calls(stand_in: StandIn) -> None:
+    detail = "Job 1 already has this key. Replace it with PUT /v1/jobs/by-key/{key}, cancel it, or choose another key."
+    stand_in(lambda _: (409, {"status": 409, "detail": detail}))
+
+    said = command("jobs", "create", "--task", "hello", "--key", "used").stderr
+
+    assert "Change it with `oncue jobs edit` or `oncue apply`, cancel it" in said
 
 
 def test_choices_are_on_the_line_of_the_error() -> None:

@@ -179,7 +179,7 @@ class TestAnswers:
             "jobs.2: key: is wrong",
             "greet: is wrong",
             "jobs.9.key: is wrong",
-            "prune: is wrong",
+            "--prune: is wrong",
             "is wrong",
         ]
 

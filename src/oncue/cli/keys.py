@@ -78,7 +78,7 @@ def table_at(now: datetime) -> Table[Key]:
 @click.option("--user", "user_id", required=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), required=True, help="What the key may do.")
 @click.option("--note", help="What the key is for.")
-@click.option("--expires", "expires_in", metavar="TIME", help="Time after which the key ends, like 90d.")
+@click.option("--expires", "expires_in", metavar="DURATION", help="How long the key is valid, like 90d.")
 @click.option("--init", is_flag=True, help="Create the database if there is none.")
 def create(url: str | None, output: Output, init: bool, **given: Any) -> None:
     """Create an API key, shown only once."""
