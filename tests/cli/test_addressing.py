@@ -395,6 +395,28 @@ def test_remedies_name_commands_instead_of_calls(stand_in: StandIn) -> None:
     assert "Change it with `oncue jobs edit` or `oncue apply`, cancel it" in said
 
 
+def test_the_audit_log_of_an_object_is_asked_for_by_what_its_table_shows(stand_in: StandIn) -> None:
+    key = {"key_id": R1, "user_id": "ada", "role": "member"}
+    known = Known(**{"00aaa1": by("ending", J1), "0199000000": by("beginning", J1, J2)})
+
+    def answer(request: Request) -> Said:
+        match request.parts:
+            case ["audit"]:
+                return 200, {"audit": [], "next_page_token": None}
+            case ["keys"]:
+                return 200, {"keys": [key]}
+        return known(request)
+
+    server = stand_in(answer)
+
+    for typed, meant in ((J2, J2), ("00aaa1", J1), ("00ccc3", R1)):
+        assert command("audit", "--object", typed).exit_code == 0
+        assert server.requests[-1].query["object_id"] == meant
+    several, unknown = (command("audit", "--object", typed) for typed in ("0199000000", "ffffff"))
+    assert (several.exit_code, several.stderr.startswith("Several objects match '0199000000'.")) == (1, True)
+    assert (unknown.exit_code, unknown.stderr.startswith("No job, run or key matches 'ffffff'.")) == (1, True)
+
+
 def test_choices_are_on_the_line_of_the_error() -> None:
     said = command("keys", "create", "--user", "bob").stderr
 

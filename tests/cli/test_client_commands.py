@@ -233,10 +233,24 @@ class TestWhatIsAsked:
         made = command(*new, "--note", "laptop", "--expires", "90d", "--json")
         assert json.loads(made.stdout) == {**key, "key": "oc_secret"}
         assert command("keys", "list").stdout.splitlines()[-1].split()[:4] == [J1, "ada", "member", "valid"]
-        assert command("keys", "revoke", "k1").stdout == "revoked k1\n"
-        assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/k1"]
+        assert command("keys", "revoke", J1).stdout == f"revoked {J1}\n"
+        assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", f"DELETE /v1/keys/{J1}"]
         assert server.requests[0].body == {"user_id": "ada", "role": "member"}
         assert server.requests[1].body == {**server.requests[0].body, "note": "laptop", "expires_in": "90d"}
+
+    def test_keys_are_revoked_by_the_ids_of_the_table(self, stand_in: StandIn) -> None:
+        keys = [{"key_id": one, "user_id": "ada", "role": "member"} for one in (J1, R1)]
+        server = stand_in(lambda request: (200, {"keys": keys} if request.method == "GET" else {}))
+
+        assert command("keys", "revoke", J1[-8:]).stdout == f"revoked {J1}\n"
+        assert command("keys", "revoke", "-", "-q", stdin=f"{R1[-6:]}\n{J1}\n").stdout == f"{R1}\n{J1}\n"
+        deleted = [line for line in server.lines if line.startswith("DELETE")]
+        assert deleted == [f"DELETE /v1/keys/{one}" for one in (J1, R1, J1)]
+
+        for typed, said in ((J1[:8], "Several keys match"), ("ffffff", "No key matches"), ("1", "No key matches")):
+            result = command("keys", "revoke", typed)
+            assert (result.exit_code, result.stderr.startswith(said)) == (1, True)
+        assert len([line for line in server.lines if line.startswith("DELETE")]) == 3
 
     def test_a_store_that_is_named_makes_keys_itself(self, stand_in: StandIn, tmp_path: Path) -> None:
         server = stand_in(lambda _: (500, {}))
