@@ -110,8 +110,6 @@ class TestAddressing:
         assert result.stdout == f"{R1}\n"
         assert result.stderr == 'Run 0000ccc3 is the newest of job 0000aaa1 "greeting".\n'
         assert server.requests[1].query == {"job_id": J1, "limit": "1"}
-        command("dead", "show", "greeting")
-        assert server.requests[4].query == {"job_id": J1, "status": "dead", "limit": "1"}
 
     def test_a_task_is_no_run_and_the_list_of_its_runs_is_named(self, stand_in: StandIn) -> None:
         stand_in(Known(hello={"tasks": [{"name": "hello", "match": "name"}]}))
@@ -198,6 +196,32 @@ class TestSeveral:
 
         assert (result.exit_code, result.stdout) == (1, f"Requeued 1 dead letter as run {J2}.\n")
         assert server.requests[-1].body == {"run_ids": [R1]}
+
+    def test_a_job_stands_for_its_newest_letter_that_is_open(self, stand_in: StandIn) -> None:
+        pages: list[Any] = [([], "more"), ([run(R1, status="dead")], None)]
+
+        def answer(request: Request) -> Said:
+            match request.parts:
+                case ["dead-letters"]:
+                    letters, token = pages[1 if "page_token" in request.query else 0]
+                    return 200, {"dead_letters": letters, "next_page_token": token}
+                case ["dead-letters", _]:
+                    return 202, {"count": 1, "run_ids": [J2]}
+                case ["runs"]:
+                    return 200, {"runs": [run(J2, status="dead")], "next_page_token": None}
+            return Known(greeting=by("name", J1))(request)
+
+        server = stand_in(answer)
+
+        assert command("dead", "requeue", "greeting").exit_code == 0
+        assert server.requests[1].query == {"job_id": J1, "limit": "1"}
+        assert server.requests[-1].body == {"run_ids": [R1]}
+
+        pages[1] = ([], None)
+        none = command("dead", "requeue", "greeting")
+        assert (none.exit_code, none.stderr) == (1, 'Job 0000aaa1 "greeting" has no dead letter.\n')
+        command("dead", "show", "greeting")
+        assert server.lines[-1] == f"GET /v1/runs/{J2}", "one that was requeued, since none is open"
 
 
 class TestLongSearches:

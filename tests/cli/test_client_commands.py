@@ -192,13 +192,51 @@ class TestWhatIsAsked:
         assert server.requests[0].body == {"from": T1, "to": T2}
 
     def test_dead_letters_by_id(self, stand_in: StandIn) -> None:
-        server = stand_in(lambda _: (200, {"count": 2, "run_ids": [R1, R2]}))
+        server = stand_in(
+            lambda request: (200, {"count": 1} | ({"run_ids": [J1]} if "requeue" in request.path else {}))
+        )
 
-        assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
+        assert command("dead", "discard", R1, R2).stdout == "Discarded 1 dead letter.\n" * 2
         said = command("dead", "requeue", R1, R2, "--patch", '{"a": null}').stdout
-        assert said == f"Requeued 2 dead letters as run {R1}, {R2}.\n"
-        patched = {"run_ids": [R1, R2], "payload_patch": {"a": None}}
-        assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, patched]
+        assert said == f"Requeued 1 dead letter as run {J1}.\n" * 2
+        each = [{"run_ids": [R1]}, {"run_ids": [R2]}]
+        assert [request.body for request in server.requests] == [
+            *each,
+            *({**one, "payload_patch": {"a": None}} for one in each),
+        ]
+
+    def test_a_letter_that_stays_is_a_refusal_with_its_reason_and_the_others_happen(self, stand_in: StandIn) -> None:
+        wrong = {"path": "payload.n", "code": "wrong_type", "message": "must be a whole number"}
+        misfit = {"count": 0, "run_ids": [], "refused": [{"run_id": R1, "errors": [wrong]}]}
+        closed, running = RUN, {**RUN, "status": "running"}
+
+        def answer(request: Request) -> Said:
+            if request.method == "GET":
+                found = {R1: closed, J1: running}.get(request.parts[-1])
+                return (404, {"status": 404, "detail": "Not found."}) if found is None else (200, found)
+            if "payload" in request.body:
+                return 202, misfit
+            done = request.body["run_ids"] == [R2]
+            return 202, {"count": int(done), "run_ids": [J2] if done else [], "refused": []}
+
+        server = stand_in(answer)
+
+        result = command("dead", "requeue", R1, "--payload", '{"n": "x"}')
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", "payload.n: must be a whole number\n")
+        as_json = command("dead", "requeue", R1, "--payload", '{"n": "x"}', "--json")
+        assert (as_json.exit_code, json.loads(as_json.stderr)["errors"]) == (1, [wrong])
+
+        for verb, did in (
+            ("requeue", f"Requeued 1 dead letter as run {J2}.\n"),
+            ("discard", "Discarded 1 dead letter"),
+        ):
+            result = command("dead", verb, R1, J1, J2, R2)
+            assert (result.exit_code, result.stdout.startswith(did)) == (1, True)
+            again, other, unknown = result.stderr.splitlines()
+            assert again.startswith(f"{R1}: Run {R1} was requeued or discarded before;")
+            assert other == f"{J1}: Run {J1} is not a dead letter; see `oncue runs show {J1}`."
+            assert unknown == f"{J2}: Not found."
+        assert server.requests[-1].body == {"run_ids": [R2]}
 
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))

@@ -129,6 +129,7 @@ WRONG = [
     (("jobs", "run", "--all", "--wait"), "leave out --all"),
     (("runs", "retry", "--all", "--payload", "{}"), "leave out --all"),
     (("dead", "requeue", "--all", "--payload", "{}", "-y"), "--payload is for one RUN"),
+    (("dead", "requeue", "a", "b", "--payload", "{}"), "--payload is for one RUN"),
 ]
 
 

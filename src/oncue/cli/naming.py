@@ -25,6 +25,7 @@ from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
 if TYPE_CHECKING:
     from oncue.client import Client, ClientError
     from oncue.client.asking import Exchange
+    from oncue.client.naming import MeantRun
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,6 +34,8 @@ HELP = """JOB is an id or the last 6 or more digits of one, a key, or a name. Se
 standard input."""
 RUN_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest run.
 Several are accepted; - reads them from standard input."""
+LETTER_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest dead
+letter. Several are accepted; - reads them from standard input."""
 
 _JOBS: Table[FoundJob] = Table(
     "jobs",
@@ -114,17 +117,28 @@ def job_id_of(client: Client, given: str) -> UUID:
     return found.job_id
 
 
-def run_id_of(client: Client, given: str, *, dead: bool = False) -> UUID:
-    """Return the id of the run that is meant; of a job, its newest run, or its newest dead letter."""
+def run_id_of(client: Client, given: str) -> UUID:
+    """Return the id of the run that is meant; of a job, its newest run."""
     from oncue.client.naming import find_run, full_id
 
-    if (full := full_id(given)) is not None:
-        return full
-    found = _found(client, find_run(client, given, dead=dead), "run")
+    return full_id(given) or _told(given, _found(client, find_run(client, given), "run"))
+
+
+def letter_id_of(client: Client, given: str, *, closed: bool = False) -> UUID:
+    """Return the id of the dead letter that is meant; of a job, its newest open one, or with `closed` one that was."""
+    from oncue.client.naming import find_letter, full_id
+
+    return full_id(given) or _told(
+        given, _found(client, find_letter(client, given, closed=closed), "run"), "newest dead letter"
+    )
+
+
+def _told(given: str, found: MeantRun, what: str = "newest") -> UUID:
+    """Say which run of a job is meant."""
     if (job := found.job) is not None:
         if job.match == "ended_name":
             say(f"Job {short_id(job.job_id)} {named(given)} has ended: {job.status}.", err=True)
-        say(f"Run {short_id(found.run_id)} is the newest of job {short_id(job.job_id)} {named(job.name)}.", err=True)
+        say(f"Run {short_id(found.run_id)} is the {what} of job {short_id(job.job_id)} {named(job.name)}.", err=True)
     return found.run_id
 
 
