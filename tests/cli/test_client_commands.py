@@ -168,8 +168,27 @@ class TestWhatIsAsked:
         assert command("jobs", "cancel", J1, "--purge").stdout == f"Purged job {J1}.\n"
         assert command("jobs", "cancel", J1).exit_code == 0
 
-        assert server.lines == [f"DELETE /v1/jobs/{J1}"] * 3
-        assert [request.query for request in server.requests] == [{"purge": "true"}] * 2 + [{}]
+        deleted = [request for request in server.requests if request.method == "DELETE"]
+        assert [request.path for request in deleted] == [f"/v1/jobs/{J1}"] * 3
+        assert [request.query for request in deleted] == [{"purge": "true"}] * 2 + [{}]
+
+    @pytest.mark.parametrize(
+        ("status", "said"),
+        [
+            ("active", f'Cancelled job {J1} "greeting".'),
+            ("finished", f'Job {J1} "greeting" had already finished.'),
+            ("cancelled", f'Job {J1} "greeting" was already cancelled.'),
+        ],
+    )
+    def test_a_job_that_had_ended_is_not_said_to_be_cancelled_now(
+        self, stand_in: StandIn, status: str, said: str
+    ) -> None:
+        after = "cancelled" if status == "active" else status
+        stand_in(lambda request: (200, {**JOB, "status": status if request.method == "GET" else after}))
+
+        result = command("jobs", "cancel", J1)
+
+        assert (result.exit_code, result.stdout) == (0, f"{said}\n")
 
     def test_a_stale_edit_is_refused(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (412, {"title": "Precondition Failed", "status": 412, "detail": "it was changed"}))

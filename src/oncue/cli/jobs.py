@@ -23,7 +23,7 @@ from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
-from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
+from oncue.cli.sentences import cancelled, changed, created, id_shown, job_shown, runs_shown
 from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job
 from oncue.cli.time_option import TIME
 from oncue.domain.exported import key_for
@@ -250,7 +250,10 @@ def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
     def act(job: str) -> None:
         job_id = job_id_of(client, job)
         if not purge:
-            tell(client, jobs.cancel(job_id), _say_changed("Cancelled"), output)
+            before = None if output.as_data else client.jobs.get(job_id).status
+            tell(
+                client, jobs.cancel(job_id), lambda job, _: say_sentence(cancelled(job, before, output), output), output
+            )
             return
         if not which.yes and sys.stdin.isatty():
             there = client.jobs.get(job_id)
