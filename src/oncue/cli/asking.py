@@ -143,6 +143,8 @@ def tell_data(answer: Any, output: Output) -> None:
 
 def ids_in(answer: Any) -> Sequence[str]:
     """Return the ids of the objects that an answer is about."""
+    if isinstance(answer, list):
+        return [one for part in answer for one in ids_in(part)]
     if not isinstance(answer, dict):
         return ()
     for name in ("run_ids", "job_ids"):

@@ -16,7 +16,7 @@ from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of, worker_id_of
-from oncue.cli.output import Form, Output
+from oncue.cli.output import Form, Output, json_option
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
 from oncue.cli.sentences import id_shown
@@ -118,7 +118,7 @@ Examples:
 @naming.RUNS
 @click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
-@options((URL, CONTEXT, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
+@options((URL, CONTEXT, json_option("Print the complete log as one object.")))
 def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following: bool, tail: int | None) -> None:
     """Print a run's log."""
 
