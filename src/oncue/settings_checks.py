@@ -37,6 +37,7 @@ _RULES: tuple[tuple[str, Callable[[Settings], bool], str], ...] = (
         lambda settings: settings.engine.startswith(ENGINES),
         "is not a supported engine: write sqlite:///file.db or postgresql://user@host/database",
     ),
+    ("data_dir", lambda settings: bool(settings.data_dir.strip()), "is empty; name a folder"),
     ("secret_roles", _roles("secret_roles"), f"may have {', '.join(ROLES)}"),
     ("command_roles", _roles("command_roles"), f"may have {', '.join(ROLES)}"),
     (

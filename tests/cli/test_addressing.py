@@ -110,8 +110,6 @@ class TestAddressing:
         assert result.stdout == f"{R1}\n"
         assert result.stderr == 'Run 0000ccc3 is the newest of job 0000aaa1 "greeting".\n'
         assert server.requests[1].query == {"job_id": J1, "limit": "1"}
-        command("dead", "show", "greeting")
-        assert server.requests[4].query == {"job_id": J1, "status": "dead", "limit": "1"}
 
     def test_a_task_is_no_run_and_the_list_of_its_runs_is_named(self, stand_in: StandIn) -> None:
         stand_in(Known(hello={"tasks": [{"name": "hello", "match": "name"}]}))
@@ -199,6 +197,32 @@ class TestSeveral:
         assert (result.exit_code, result.stdout) == (1, f"Requeued 1 dead letter as run {J2}.\n")
         assert server.requests[-1].body == {"run_ids": [R1]}
 
+    def test_a_job_stands_for_its_newest_letter_that_is_open(self, stand_in: StandIn) -> None:
+        pages: list[Any] = [([], "more"), ([run(R1, status="dead")], None)]
+
+        def answer(request: Request) -> Said:
+            match request.parts:
+                case ["dead-letters"]:
+                    letters, token = pages[1 if "page_token" in request.query else 0]
+                    return 200, {"dead_letters": letters, "next_page_token": token}
+                case ["dead-letters", _]:
+                    return 202, {"count": 1, "run_ids": [J2]}
+                case ["runs"]:
+                    return 200, {"runs": [run(J2, status="dead")], "next_page_token": None}
+            return Known(greeting=by("name", J1))(request)
+
+        server = stand_in(answer)
+
+        assert command("dead", "requeue", "greeting").exit_code == 0
+        assert server.requests[1].query == {"job_id": J1, "limit": "1"}
+        assert server.requests[-1].body == {"run_ids": [R1]}
+
+        pages[1] = ([], None)
+        none = command("dead", "requeue", "greeting")
+        assert (none.exit_code, none.stderr) == (1, 'Job 0000aaa1 "greeting" has no dead letter.\n')
+        command("dead", "show", "greeting")
+        assert server.lines[-1] == f"GET /v1/runs/{J2}", "one that was requeued, since none is open"
+
 
 class TestLongSearches:
     async def test_a_filter_that_matches_little_ends_after_some_seconds_and_says_how_far(
@@ -277,7 +301,7 @@ class TestEnqueue:
                 {"path": "schedule.at", "code": "bad", "message": "is not a time"}]})
         )  # fmt: skip
 
-        result = command("enqueue", "hello", "nmae=you", "--in", "soon")
+        result = command("enqueue", "hello", "nmae=you", "--in", "10m")
 
         assert (result.exit_code, result.stderr) == (
             1, "nmae: is not a parameter of task 'hello'\n--in: is not a time\n")  # fmt: skip
@@ -299,6 +323,14 @@ class TestEnqueue:
          "Error: 'n:=x': what follows := is not JSON: JSON is malformed: invalid character (byte 0)."
          " See `oncue enqueue --help`.\n"),
         ("enqueue hello a=1 a=2", "Error: Parameter 'a' is given twice. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --in soon",
+         "Error: Invalid value for '--in': 'soon' is not a duration like \"250ms\", \"30s\", \"5m\", \"2h\","
+         ' "7d" or "PT1H".'
+         " See `oncue enqueue --help`.\n"),
+        ("apply x.yaml --stamp 99999999999999999999999",
+         "Error: Invalid value for '--stamp': 99999999999999999999999 is not in the range 0<=x<=9007199254740991."
+         " See `oncue apply --help`.\n"),
+        ("jobs edit x --key y", "Error: No option '--key'. See `oncue jobs edit --help`.\n"),
         ("enqueue hello --in 1m --at now", "Error: Give one of --in and --at. See `oncue enqueue --help`.\n"),
         ("jobs run x --timeout 1m",
          "Error: --timeout needs --wait: it limits how long the command waits. See `oncue jobs run --help`.\n"),
@@ -372,6 +404,41 @@ def test_refusals_name_the_options_as_they_were_typed(stand_in: StandIn) -> None
     listed, created = command("jobs", "list"), command("jobs", "create", "--task", "hello")
     assert listed.stderr.splitlines()[0] == "--page-token: is wrong"
     assert created.stderr.splitlines()[1] == "--tag: is wrong"
+    empty = [{"path": path, "code": "x", "message": "is empty"} for path in ("task", "action")]
+    server.answer = lambda _: (422, {"status": 422, "errors": empty})
+    assert command("upcoming", "--task", "").stderr.splitlines()[0] == "--task: is empty"
+    assert command("audit", "--action", "").stderr.splitlines()[1] == "--action: is empty"
+
+
+def test_remedies_name_commands_instead_of_calls(stand_in: StandIn) -> None:
+    detail = "Job 1 already has this key. Replace it with PUT /v1/jobs/by-key/{key}, cancel it, or choose another key."
+    stand_in(lambda _: (409, {"status": 409, "detail": detail}))
+
+    said = command("jobs", "create", "--task", "hello", "--key", "used").stderr
+
+    assert "Change it with `oncue jobs edit` or `oncue apply`, cancel it" in said
+
+
+def test_the_audit_log_of_an_object_is_asked_for_by_what_its_table_shows(stand_in: StandIn) -> None:
+    key = {"key_id": R1, "user_id": "ada", "role": "member"}
+    known = Known(**{"00aaa1": by("ending", J1), "0199000000": by("beginning", J1, J2)})
+
+    def answer(request: Request) -> Said:
+        match request.parts:
+            case ["audit"]:
+                return 200, {"audit": [], "next_page_token": None}
+            case ["keys"]:
+                return 200, {"keys": [key]}
+        return known(request)
+
+    server = stand_in(answer)
+
+    for typed, meant in ((J2, J2), ("00aaa1", J1), ("00ccc3", R1)):
+        assert command("audit", "--object", typed).exit_code == 0
+        assert server.requests[-1].query["object_id"] == meant
+    several, unknown = (command("audit", "--object", typed) for typed in ("0199000000", "ffffff"))
+    assert (several.exit_code, several.stderr.startswith("Several objects match '0199000000'.")) == (1, True)
+    assert (unknown.exit_code, unknown.stderr.startswith("No job, run or key matches 'ffffff'.")) == (1, True)
 
 
 def test_choices_are_on_the_line_of_the_error() -> None:

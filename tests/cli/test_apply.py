@@ -179,7 +179,7 @@ class TestAnswers:
             "jobs.2: key: is wrong",
             "greet: is wrong",
             "jobs.9.key: is wrong",
-            "prune: is wrong",
+            "--prune: is wrong",
             "is wrong",
         ]
 
@@ -263,6 +263,37 @@ class TestFiles:
 
         assert result.exit_code == 1
         assert "nowhere.yaml: cannot be read" in result.stderr
+
+    def test_an_empty_argument_is_not_this_folder(self, server: Standin) -> None:
+        write("set: a\njobs: []")
+
+        result = command("apply", "", "jobs.yaml")
+
+        assert (result.exit_code, "an argument is empty" in result.stderr) == (2, True)
+        assert server.requests == []
+
+    @pytest.mark.parametrize("name", ["x" * 300 + ".yaml", "x" * 300 + "-y", "x" * 300 + ".py"])
+    def test_a_name_that_no_file_can_have_is_refused(self, server: Standin, name: str) -> None:
+        result = command("apply", name)
+
+        assert (result.exit_code, result.stderr.splitlines()[-1].endswith("cannot be read: File name too long")) == (
+            1,
+            True,
+        )
+
+    def test_what_cannot_be_sent_is_refused_with_its_job_and_field(self, server: Standin) -> None:
+        write(r'[{"key": "a"}, {"key": "b", "task": "t", "payload": {"x": ["\ud800"], "n": 99999999999999999999}}]')
+
+        result = apply()
+
+        assert (result.exit_code, result.stderr.splitlines()) == (
+            1,
+            [
+                "b: payload.x.0: has a NUL or half a surrogate pair, which cannot be stored; remove it",
+                "b: payload.n: does not fit into 64 bits; write it as a string",
+            ],
+        )
+        assert server.requests == []
 
     def test_values_mean_what_they_say(self, tmp_path: Path) -> None:
         file = tmp_path / "x.yaml"

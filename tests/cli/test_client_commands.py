@@ -168,8 +168,27 @@ class TestWhatIsAsked:
         assert command("jobs", "cancel", J1, "--purge").stdout == f"Purged job {J1}.\n"
         assert command("jobs", "cancel", J1).exit_code == 0
 
-        assert server.lines == [f"DELETE /v1/jobs/{J1}"] * 3
-        assert [request.query for request in server.requests] == [{"purge": "true"}] * 2 + [{}]
+        deleted = [request for request in server.requests if request.method == "DELETE"]
+        assert [request.path for request in deleted] == [f"/v1/jobs/{J1}"] * 3
+        assert [request.query for request in deleted] == [{"purge": "true"}] * 2 + [{}]
+
+    @pytest.mark.parametrize(
+        ("status", "said"),
+        [
+            ("active", f'Cancelled job {J1} "greeting".'),
+            ("finished", f'Job {J1} "greeting" had already finished.'),
+            ("cancelled", f'Job {J1} "greeting" was already cancelled.'),
+        ],
+    )
+    def test_a_job_that_had_ended_is_not_said_to_be_cancelled_now(
+        self, stand_in: StandIn, status: str, said: str
+    ) -> None:
+        after = "cancelled" if status == "active" else status
+        stand_in(lambda request: (200, {**JOB, "status": status if request.method == "GET" else after}))
+
+        result = command("jobs", "cancel", J1)
+
+        assert (result.exit_code, result.stdout) == (0, f"{said}\n")
 
     def test_a_stale_edit_is_refused(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (412, {"title": "Precondition Failed", "status": 412, "detail": "it was changed"}))
@@ -192,13 +211,51 @@ class TestWhatIsAsked:
         assert server.requests[0].body == {"from": T1, "to": T2}
 
     def test_dead_letters_by_id(self, stand_in: StandIn) -> None:
-        server = stand_in(lambda _: (200, {"count": 2, "run_ids": [R1, R2]}))
+        server = stand_in(
+            lambda request: (200, {"count": 1} | ({"run_ids": [J1]} if "requeue" in request.path else {}))
+        )
 
-        assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
+        assert command("dead", "discard", R1, R2).stdout == "Discarded 1 dead letter.\n" * 2
         said = command("dead", "requeue", R1, R2, "--patch", '{"a": null}').stdout
-        assert said == f"Requeued 2 dead letters as run {R1}, {R2}.\n"
-        patched = {"run_ids": [R1, R2], "payload_patch": {"a": None}}
-        assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, patched]
+        assert said == f"Requeued 1 dead letter as run {J1}.\n" * 2
+        each = [{"run_ids": [R1]}, {"run_ids": [R2]}]
+        assert [request.body for request in server.requests] == [
+            *each,
+            *({**one, "payload_patch": {"a": None}} for one in each),
+        ]
+
+    def test_a_letter_that_stays_is_a_refusal_with_its_reason_and_the_others_happen(self, stand_in: StandIn) -> None:
+        wrong = {"path": "payload.n", "code": "wrong_type", "message": "must be a whole number"}
+        misfit = {"count": 0, "run_ids": [], "refused": [{"run_id": R1, "errors": [wrong]}]}
+        closed, running = RUN, {**RUN, "status": "running"}
+
+        def answer(request: Request) -> Said:
+            if request.method == "GET":
+                found = {R1: closed, J1: running}.get(request.parts[-1])
+                return (404, {"status": 404, "detail": "Not found."}) if found is None else (200, found)
+            if "payload" in request.body:
+                return 202, misfit
+            done = request.body["run_ids"] == [R2]
+            return 202, {"count": int(done), "run_ids": [J2] if done else [], "refused": []}
+
+        server = stand_in(answer)
+
+        result = command("dead", "requeue", R1, "--payload", '{"n": "x"}')
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", "payload.n: must be a whole number\n")
+        as_json = command("dead", "requeue", R1, "--payload", '{"n": "x"}', "--json")
+        assert (as_json.exit_code, json.loads(as_json.stderr)["errors"]) == (1, [wrong])
+
+        for verb, did in (
+            ("requeue", f"Requeued 1 dead letter as run {J2}.\n"),
+            ("discard", "Discarded 1 dead letter"),
+        ):
+            result = command("dead", verb, R1, J1, J2, R2)
+            assert (result.exit_code, result.stdout.startswith(did)) == (1, True)
+            again, other, unknown = result.stderr.splitlines()
+            assert again.startswith(f"{R1}: Run {R1} was requeued or discarded before;")
+            assert other == f"{J1}: Run {J1} is not a dead letter; see `oncue runs show {J1}`."
+            assert unknown == f"{J2}: Not found."
+        assert server.requests[-1].body == {"run_ids": [R2]}
 
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
@@ -233,10 +290,24 @@ class TestWhatIsAsked:
         made = command(*new, "--note", "laptop", "--expires", "90d", "--json")
         assert json.loads(made.stdout) == {**key, "key": "oc_secret"}
         assert command("keys", "list").stdout.splitlines()[-1].split()[:4] == [J1, "ada", "member", "valid"]
-        assert command("keys", "revoke", "k1").stdout == "revoked k1\n"
-        assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/k1"]
+        assert command("keys", "revoke", J1).stdout == f"revoked {J1}\n"
+        assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", f"DELETE /v1/keys/{J1}"]
         assert server.requests[0].body == {"user_id": "ada", "role": "member"}
         assert server.requests[1].body == {**server.requests[0].body, "note": "laptop", "expires_in": "90d"}
+
+    def test_keys_are_revoked_by_the_ids_of_the_table(self, stand_in: StandIn) -> None:
+        keys = [{"key_id": one, "user_id": "ada", "role": "member"} for one in (J1, R1)]
+        server = stand_in(lambda request: (200, {"keys": keys} if request.method == "GET" else {}))
+
+        assert command("keys", "revoke", J1[-8:]).stdout == f"revoked {J1}\n"
+        assert command("keys", "revoke", "-", "-q", stdin=f"{R1[-6:]}\n{J1}\n").stdout == f"{R1}\n{J1}\n"
+        deleted = [line for line in server.lines if line.startswith("DELETE")]
+        assert deleted == [f"DELETE /v1/keys/{one}" for one in (J1, R1, J1)]
+
+        for typed, said in ((J1[:8], "Several keys match"), ("ffffff", "No key matches"), ("1", "No key matches")):
+            result = command("keys", "revoke", typed)
+            assert (result.exit_code, result.stderr.startswith(said)) == (1, True)
+        assert len([line for line in server.lines if line.startswith("DELETE")]) == 3
 
     def test_a_store_that_is_named_makes_keys_itself(self, stand_in: StandIn, tmp_path: Path) -> None:
         server = stand_in(lambda _: (500, {}))
@@ -453,7 +524,10 @@ ROLES = {"up", "api", "scheduler", "worker"}  # these run until they are told to
 
 @pytest.mark.parametrize("path", [path for path in all_commands() if path[0] not in ROLES], ids=" ".join)
 def test_every_command_that_answers_has_json(path: tuple[str, ...]) -> None:
-    assert "--json" in command(*path, "--help").stdout
+    said = command(*path, "--help").stdout
+
+    assert "--json" in said
+    assert "-o, --output" in said or path[0] in ("dev", "bench")  # one runs until it is stopped, one writes files
 
 
 def test_shells_complete_commands(oncue: Oncue) -> None:

@@ -133,6 +133,27 @@ def test_settings_are_checked_beyond_their_types() -> None:
     ]
 
 
+def test_a_folder_or_file_without_a_name_is_not_this_folder(folder: Path) -> None:
+    (folder / "oncue.toml").write_text("port = 1")
+
+    for option in ("--data-dir", "--config"):
+        answer = ask("check", option, "")
+        assert (answer.exit_code, f"{option}" in answer.stderr, "is empty; name a f" in answer.stderr) == (
+            2,
+            True,
+            True,
+        )
+
+
+def test_settings_are_printed_in_every_common_form() -> None:
+    as_json = ask("show", "-o", "json", "--port", "1").stdout
+
+    assert json.loads(as_json) == json.loads(ask("show", "--json", "--port", "1").stdout)
+    assert "setting: port\n" in ask("show", "-o", "yaml").stdout
+    assert ask("show", "-q").stdout.splitlines() == list(DECLARED)
+    assert json.loads(ask("check", "-o", "json").stdout) == {"file": None, "set": []}
+
+
 def test_passwords_are_not_shown() -> None:
     found = shown(ONCUE_ENGINE="postgresql://ada:hunter22@db/x", ONCUE_SMTP="smtp://me:pa%40ss@mail:587")
 

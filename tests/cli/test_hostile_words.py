@@ -6,11 +6,13 @@ from threading import Thread
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from tests.cli.conftest import StandIn, command
 from tests.cli.standin import Request, Said
 from tests.cli.terminal import on_a_terminal
 
 from oncue.cli.job_file import LARGEST, read_job_file
+from oncue.cli.main import main
 from oncue.domain.errors import Invalid
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egpj\u2066\u2028b\r\0c"
@@ -67,6 +69,64 @@ def test_a_number_that_is_none_is_refused_in_one_line(option: str, number: str) 
     assert said.exit_code == 2
     assert f"Invalid value for '{option}'" in said.stderr
     assert said.stderr.count("Error") == 1
+
+
+LATIN_1 = "caf\udce9"  # as Python passes on a byte that is not UTF-8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("jobs", "list", "--name", LATIN_1), "--name"),
+        (("jobs", "list", f"--name={LATIN_1}"), "--name"),
+        (("jobs", "pause", "-y", LATIN_1), "an argument"),
+        (("enqueue", "hello", f"name={LATIN_1}"), "an argument"),
+        (("keys", "create", "--user", LATIN_1, "--role", "admin"), "--user"),
+        (("preview", LATIN_1), "an argument"),
+        ((LATIN_1,), "an argument"),
+    ],
+)
+def test_what_is_not_utf_8_is_refused_before_anything_happens(
+    stand_in: StandIn, arguments: tuple[str, ...], where: str
+) -> None:
+    server = stand_in(answer)
+
+    said = command(*arguments)
+
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert said.stderr.startswith(f"Error: {where} is not UTF-8: '")
+    assert r"caf\xe9'; convert the text" in said.stderr
+    assert server.requests == []
+
+
+def test_lines_that_are_not_utf_8_are_refused(stand_in: StandIn) -> None:
+    server = stand_in(answer)
+
+    said = CliRunner().invoke(main, ["runs", "cancel", "-"], input=b"a\n\xff\n")
+
+    assert (said.exit_code, "standard input is not UTF-8" in said.stderr) == (2, True)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "tasks register ",
+        "jobs create --task t --file ",
+        "import crontab ",
+        "doctor --data-dir ",
+        "doctor --engine sqlite:///",
+        "config check --config ",
+        "migrate --check --engine sqlite:///",
+        "keys create --user a --role admin --engine sqlite:///",
+        "relay --from sqlite:///",
+    ],
+)
+def test_a_name_that_no_file_can_have_is_no_traceback(arguments: str) -> None:
+    said = command(*f"{arguments}{'x' * 300}.py".split())
+
+    assert said.exit_code in (1, 2)
+    assert isinstance(said.exception, SystemExit)
 
 
 # -------------------------------------------------------------------------------------------------------- files of jobs

@@ -129,6 +129,7 @@ WRONG = [
     (("jobs", "run", "--all", "--wait"), "leave out --all"),
     (("runs", "retry", "--all", "--payload", "{}"), "leave out --all"),
     (("dead", "requeue", "--all", "--payload", "{}", "-y"), "--payload is for one RUN"),
+    (("dead", "requeue", "a", "b", "--payload", "{}"), "--payload is for one RUN"),
 ]
 
 
@@ -145,13 +146,31 @@ def test_bulks_are_listed_shown_and_stopped(stand_in: StandIn) -> None:
 
     assert command("bulk", "list", "-q").stdout == f"{B1}\n"
     assert "pause" in command("bulk", "list").stdout
-    told = command("bulk", "show", "0b1").stdout
+    told = command("bulk", "show", "0000b1").stdout
     assert re.search(f"{R1}: it .*started", told)
     assert "\x1b" not in told
     assert command("bulk", "stop", B1).stdout == "Paused 0 jobs, then stopped.\n"
     assert server.lines[-1] == f"DELETE /v1/bulk/{B1}"
-    unknown = command("bulk", "show", "fff")
-    assert (unknown.exit_code, "No bulk matches 'fff'" in unknown.stderr) == (1, True)
+    unknown = command("bulk", "show", "ffffff")
+    assert (unknown.exit_code, "No bulk matches 'ffffff'" in unknown.stderr) == (1, True)
+
+
+def test_a_bulk_is_meant_by_six_digits_at_least_and_several_are_taken(stand_in: StandIn) -> None:
+    other = "01990000-0000-7000-8000-0000000001b1"
+    both = [{**BULK, "bulk_id": one, "state": "stopped"} for one in (B1, other)]
+    server = stand_in(lambda request: (200, {"bulks": both} if request.path == "/v1/bulk" else both[0]))
+
+    for verb in ("show", "stop"):
+        empty, short, several = (command("bulk", verb, typed) for typed in ("", "1", "0199000000"))
+        assert (empty.exit_code, "an argument is empty" in empty.stderr) == (2, True)
+        assert (short.exit_code, "No bulk matches '1'. Use an id, or the last 6" in short.stderr) == (1, True)
+        assert (several.exit_code, several.stderr.splitlines()[0]) == (
+            1,
+            "Several bulks match '0199000000'. Use the id of one, such as:",
+        )
+    assert [line for line in server.lines if line != "GET /v1/bulk"] == []
+    assert command("bulk", "stop", "-", "0001b1", stdin=f"{B1}\n").exit_code == 0
+    assert [line for line in server.lines if line[:3] == "DEL"] == [f"DELETE /v1/bulk/{one}" for one in (B1, other)]
 
 
 def test_groups_of_errors_are_listed(stand_in: StandIn) -> None:

@@ -18,7 +18,7 @@ from oncue.api.http.items import read_item, read_items_and_more
 from oncue.api.http.tracing import trace_of
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
-from oncue.domain.declared import Action
+from oncue.domain.declared import LARGEST_STAMP, Action
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, read_fields, text, truth, whole
@@ -30,7 +30,6 @@ from oncue.intake.apply_writing import HalfWritten, write
 from oncue.intake.context import TURN
 from oncue.intake.declaration import LONGEST_NAME, Declaration, Step, want
 
-LARGEST_STAMP = 2**53 - 1  # what every reader of JSON can represent
 FIELDS: Mapping[str, Reader] = {
     "set": text(LONGEST_NAME),
     "prune": truth,

@@ -11,8 +11,9 @@ import click
 from oncue.cli.asking import SERVER, asking, tell_data
 from oncue.cli.output import Output
 from oncue.cli.printing import print_table, say, text
-from oncue.cli.refusing import refusals
+from oncue.cli.refusing import refusals, refuse_empty
 from oncue.cli.roles import options
+from oncue.domain.declared import LARGEST_STAMP
 from oncue.domain.errors import Invalid
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ the schedules that its tasks declare, which belong to the set NAME of its Tasks(
 @click.option("--adopt", is_flag=True, help="Take jobs with these keys from other sets, or created by hand.")
 @click.option(
     "--stamp",
-    type=click.IntRange(0),
+    type=click.IntRange(0, LARGEST_STAMP),
     envvar="ONCUE_BUILD",
     metavar="N",
     help="Refuse if the set was applied with a higher number; of Python code the default is when it was written.",
@@ -74,6 +75,7 @@ def command(
     """Create and change jobs from files or code."""
     from oncue.cli.job_file import read_job_sets
 
+    refuse_empty(files, "a file, a directory or a module")
     with refusals({"tasks": "FILE"}, as_json=output.as_json):
         sets = read_job_sets(files)
         if prune and (unnamed := next((one for one in sets if not one.named), None)) is not None:

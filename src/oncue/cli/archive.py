@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED, confirm
 from oncue.cli.roles import options, storing
@@ -43,7 +44,7 @@ TABLE = click.option(
     show_default=True,
     help="Finished runs, occurrences that became no run, or the audit log.",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+AS_JSON = json_option("Print JSON.")
 
 
 def where(function: F) -> F:
@@ -139,7 +140,7 @@ Examples:
 @command.command("export", epilog=EXPORT)
 @where
 @TABLE
-@click.option("--json", "as_json", is_flag=True, help="Print errors as JSON; rows always are.")
+@json_option("Print errors as JSON; rows always are.")
 @click.option("--user", metavar="USER", help="Only rows of this user.")
 @click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
 @click.option("--large", metavar="FOLDER", help="Also write large payloads and results, named by their SHA-256.")
@@ -217,6 +218,8 @@ async def _write_large(storage: Storage, lines: bytes, folder: Path) -> None:
 
 
 def _made(folder: str) -> Path:
+    if not folder.strip():
+        raise click.BadParameter("is empty; name a folder", param_hint="--large")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as no:

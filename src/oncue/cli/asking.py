@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -38,7 +39,12 @@ LONGEST_SEARCH = 5 * SECOND  # for what a filter leaves: the server looks at a b
 URL = click.option(
     "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
 )
-_IDS = ("bulk_id", "run_id", "job_id", "worker_id", "key_id", "name")
+_BY_KEY = "PUT /v1/jobs/by-key/{key}"
+_REMEDIES = {
+    f"Replace it with {_BY_KEY}": "Change it with `oncue jobs edit` or `oncue apply`",
+    f"create another job with {_BY_KEY}": "create another job with `oncue jobs create --key`",
+}
+_IDS = ("bulk_id", "run_id", "job_id", "worker_id", "key_id", "name", "setting")
 _PARTS = ("sets", "steps", "tasks")  # of answers about several objects
 _CONTEXT = "oncue.context"  # where a click context keeps the name of a server
 
@@ -70,7 +76,8 @@ def asking(
     names: Mapping[str, str] = MappingProxyType({}),
     key: str | None = None,
 ) -> Iterator[Client]:
-    """Open a client for this block; its errors end the command. `names` maps a field to the option the user typed."""
+    """Open a client for this block; its errors end the command. `names` maps a field to what the user typed,
+    unless that is the option that has the field's name."""
     from oncue.client import Client, ClientError, ServerUnreachable
 
     url, context = server_of(url)
@@ -136,6 +143,8 @@ def tell_data(answer: Any, output: Output) -> None:
 
 def ids_in(answer: Any) -> Sequence[str]:
     """Return the ids of the objects that an answer is about."""
+    if isinstance(answer, list):
+        return [one for part in answer for one in ids_in(part)]
     if not isinstance(answer, dict):
         return ()
     for name in ("run_ids", "job_ids"):
@@ -240,6 +249,7 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
     """Print why something was refused; `about` is the argument that it belongs to, if there are several."""
     from oncue.client import OncueApiError
 
+    names = ChainMap(names, _options())  # type: ignore[arg-type]  # nothing is written to them
     before = f"{printable(about)}: " if about else ""
     if not isinstance(no, OncueApiError):
         say_problem(f"{before}{no}", as_json=as_json)
@@ -247,9 +257,9 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
         problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
         print_json({**problem, **no.members, **({"argument": about} if about else {})}, err=True)
     else:
-        told = [(_option(one.path, names), _as_typed(one.message, names)) for one in no.errors]
+        told = [(_option(one.path, names), _here(_as_typed(one.message, names))) for one in no.errors]
         lines = [f"{name}: {message}" if name else message for name, message in told]
-        for line in lines or [no.detail or no.title]:
+        for line in lines or [_here(no.detail) or no.title]:
             say(f"{before}{line}", err=True)
         if no.status == 401:
             say(
@@ -259,10 +269,16 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
             )
 
 
+def _options() -> dict[str, str]:
+    """Map fields to options of this command, which have the names of the fields; `filter_task` is `filter.task`."""
+    ctx = click.get_current_context(silent=True)
+    params = () if ctx is None else ctx.command.params
+    options = [one for one in params if isinstance(one, click.Option) and one.name is not None]
+    return {re.sub(r"\Afilter_", "filter.", one.name or ""): max(one.opts, key=len) for one in options}
+
+
 def _option(path: str, names: Mapping[str, str]) -> str:
     """Return the option of a field; `tags.0` is one of several values of `--tag`."""
-    if path == "page_token":
-        return "--page-token"
     return names.get(path) or names.get(re.sub(r"\.\d+\Z", "", path)) or path
 
 
@@ -270,6 +286,13 @@ def _as_typed(message: str, names: Mapping[str, str]) -> str:
     """Name the option where a message names another field, such as start_time."""
     options = {path.rpartition(".")[2]: option for path, option in names.items()}
     return re.sub(r"\b[a-z]+_[a-z_]+\b", lambda found: options.get(found[0], found[0]), message)
+
+
+def _here(message: str) -> str:
+    """Name the command where a message names a call of the API."""
+    for call, command in _REMEDIES.items():
+        message = message.replace(call, command)
+    return message
 
 
 def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:

@@ -8,7 +8,7 @@ import click
 
 from oncue.cli import time_option
 from oncue.cli.asking import LISTS, PAGES, asking, tell_list
-from oncue.cli.naming import job_id_of, job_option
+from oncue.cli.naming import job_id_of, job_option, object_id_of
 from oncue.cli.output import Output
 from oncue.cli.roles import options
 from oncue.cli.tables import Column, Kind, Table
@@ -19,6 +19,7 @@ EXAMPLES = f"""\b
 Examples:
   oncue audit --limit 20
   oncue audit --job greeting
+  oncue audit --object 84359e35
   oncue audit --action key.revoke --from "7d ago"
   oncue audit --user alice --json | jq '.audit[].action'
 
@@ -38,11 +39,12 @@ AUDIT: Table[AuditLine] = Table(
     ),
     noun="entries of the audit log",
 )
-NAMES = {"object_id": "--object", "start_time": "--from", "end_time": "--until", "user_id": "--user"}
 
 
 @click.command("audit", epilog=EXAMPLES)
-@click.option("--object", "object_id", metavar="ID", help="Done to this job, run or key: its full id.")
+@click.option(
+    "--object", "object_id", metavar="OBJECT", help="Done to this job, run or key: an id, the end of one or a name."
+)
 @job_option("Done to this job: an id, the end of one, a key or a name.")
 @click.option("--action", help="What was done, like job.edit.")
 @click.option("--user", "user_id", help="By this user (admin).")
@@ -57,6 +59,7 @@ def command(
 
     if job_id is not None and object_id is not None:
         raise click.UsageError("--job and --object name an object each; give one of them.")
-    with asking(url, as_json=output.as_json, names=NAMES) as client:
-        about = object_id if job_id is None else job_id_of(client, job_id)
+    with asking(url, as_json=output.as_json, names={"q": "--object"}) as client:
+        about = None if object_id is None else object_id_of(client, object_id)
+        about = about if job_id is None else job_id_of(client, job_id)
         tell_list(client, fleet.audit_page(object_id=about, **filters), AUDIT, limit, output)

@@ -8,8 +8,10 @@ from uuid import UUID
 import click
 
 from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
+from oncue.cli.each import on_each
 from oncue.cli.groups import Group
 from oncue.cli.many import say_ended
+from oncue.cli.naming import id_among, several_ids
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import print_fields, text
 from oncue.cli.roles import options
@@ -20,13 +22,15 @@ from oncue.shapes.bulk import Bulk
 if TYPE_CHECKING:
     from oncue.client import Client
 
-WHOLE = 36  # characters of an id
+NEWEST = 1_000  # bulks among which a part of an id is looked for
 EXAMPLES = """\b
 Examples:
   oncue jobs pause --all --tag nightly
   oncue bulk list
   oncue bulk show 84359e35
   oncue bulk stop 84359e35
+
+BULK is an id or the last 6 or more digits of one. Several are accepted; - reads them from standard input.
 """
 BULKS: Table[Bulk] = Table(
     "bulks",
@@ -44,7 +48,7 @@ BULKS: Table[Bulk] = Table(
         Column("filter", 30, lambda bulk: bulk.filter, at=120),
     ),
 )
-BULK = click.argument("bulk", metavar="BULK")
+SEVERAL = several_ids("BULK")
 
 
 @click.group("bulk", cls=Group, epilog=EXAMPLES)
@@ -63,38 +67,30 @@ def list_(url: str | None, output: Output, limit: int, page_token: str | None) -
 
 
 @command.command("show", epilog="\b\nExamples:\n  oncue bulk show 84359e35")
-@BULK
+@SEVERAL
 @options(SERVER)
-def show(url: str | None, output: Output, bulk: str) -> None:
+def show(url: str | None, output: Output, given: tuple[str, ...]) -> None:
     """Show how far a bulk is."""
-    from oncue.client import bulk as calls
+    from oncue.client import bulk
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, calls.show(_id_of(client, bulk)), _show, output)
+        on_each(given, lambda one: tell(client, bulk.show(_id_of(client, one)), _show, output), output)
 
 
-@command.command("stop", epilog="\b\nExamples:\n  oncue bulk stop 84359e35")
-@BULK
+@command.command("stop", epilog="\b\nExamples:\n  oncue bulk stop 84359e35\n  oncue bulk list -q | oncue bulk stop -")
+@SEVERAL
 @options(SERVER)
-def stop(url: str | None, output: Output, bulk: str) -> None:
+def stop(url: str | None, output: Output, given: tuple[str, ...]) -> None:
     """Stop a bulk; what it did stays."""
-    from oncue.client import bulk as calls
+    from oncue.client import bulk
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, calls.stop(_id_of(client, bulk)), say_ended, output)
+        on_each(given, lambda one: tell(client, bulk.stop(_id_of(client, one)), say_ended, output), output)
 
 
-def _id_of(client: Client, given: str) -> UUID | str:
-    """Return the id of the bulk that is meant: an id, or the end of one among the newest."""
-    from oncue.client import ClientError
-
-    if len(given) == WHOLE:
-        return given
-    found = [one.bulk_id for one in client.bulk.page(limit=1_000).items if str(one.bulk_id).endswith(given.lower())]
-    if len(found) != 1:
-        several = "Several bulks match" if found else "No bulk matches"
-        raise ClientError(f"{several} {given!r}. Use an id, or its last digits; see `oncue bulk list`.")
-    return found[0]
+def _id_of(client: Client, given: str) -> UUID:
+    """Return the id of the bulk that is meant: an id, or a part of one among the newest."""
+    return id_among(lambda: client.bulk.page(limit=NEWEST).items, given, BULKS, "oncue bulk list")
 
 
 def _show(bulk: Bulk, output: Output) -> None:

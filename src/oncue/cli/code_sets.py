@@ -17,7 +17,14 @@ def is_code(source: str) -> bool:
     where = source.partition(":")[0]
     if where.endswith(".py"):
         return True
-    return _MODULE.fullmatch(where) is not None and not where.endswith(SUFFIXES) and not Path(source).exists()
+    return _MODULE.fullmatch(where) is not None and not where.endswith(SUFFIXES) and not _exists(source)
+
+
+def _exists(source: str) -> bool:
+    try:
+        return Path(source).exists()
+    except OSError:  # no file can have this name
+        return False
 
 
 def read_code_sets(sources: Sequence[str]) -> list[JobSet]:

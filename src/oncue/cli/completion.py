@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from oncue.cli.groups import Group
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, say
 from oncue.cli.refusing import refuse
 
@@ -23,7 +24,7 @@ START_FILES: Final = {"bash": ".bashrc", "zsh": ".zshrc"}  # fish finds its scri
 MARK = "# completion of oncue"
 
 SHELL = click.argument("shell", type=click.Choice(SHELLS), required=False)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+JSON = json_option("Print the outcome as JSON.")
 
 
 @click.group("completion", cls=Group, epilog=EXAMPLES)

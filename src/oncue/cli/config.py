@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from oncue.cli.printing import print_json, print_table, say
+from oncue.cli.asking import tell_data
+from oncue.cli.output import ONE, Output
+from oncue.cli.printing import print_table, say
 from oncue.cli.refusing import WRONG_USAGE, refusals
 from oncue.cli.roles import options, settings_of
 from oncue.cli.settings_options import FILE, KINDS, options_of, variable, written
@@ -52,11 +54,10 @@ def command() -> None:
 
 
 @command.command("show", epilog=SHOW)
-@options(options_of(ALL))
-@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
-def show(as_json: bool, **given: Any) -> None:
+@options(options_of(ALL), ONE)
+def show(output: Output, **given: Any) -> None:
     """Show each setting, its source and default."""
-    settings = _settings(given, as_json=as_json)
+    settings = _settings(given, as_json=output.as_json)
     found = [
         {
             "setting": name,
@@ -66,23 +67,22 @@ def show(as_json: bool, **given: Any) -> None:
         }
         for name in DECLARED
     ]
-    if as_json:
-        print_json(found)
+    if output.as_data:
+        tell_data(found, output)
     else:
         rows = [(one["setting"], _text(one["value"]), one["source"], _text(one["default"])) for one in found]
         print_table(f"{len(found)} settings", ("setting", "value", "from", "default"), rows)
 
 
 @command.command("check", epilog=CHECK)
-@options(options_of(ALL))
-@click.option("--json", "as_json", is_flag=True, help="Print an object.")
-def check(as_json: bool, **given: Any) -> None:
+@options(options_of(ALL), ONE)
+def check(output: Output, **given: Any) -> None:
     """Check settings of file and environment."""
-    _settings(given, as_json=as_json)
+    _settings(given, as_json=output.as_json)
     file = click.get_current_context().meta.get(FILE)
     changed = [name for name in DECLARED if _source(name) != "default"]
-    if as_json:
-        print_json({"file": file, "set": changed})
+    if output.as_data:
+        tell_data({"file": file, "set": changed}, output)
     else:
         count = "1 setting is" if len(changed) == 1 else f"{len(changed)} settings are"
         say(f"{count} set, all valid; " + (f"the file is {file}" if file else "there is no file"))

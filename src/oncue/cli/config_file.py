@@ -44,7 +44,9 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 def read_config(given: str | None) -> ConfigFile | None:
     """Read the file that was named, else the one of this folder. None: there is none."""
-    if given:
+    if given is not None:
+        if not given.strip():
+            raise click.UsageError("--config is empty; name a file")
         return _checked(given, _load(Path(given)))
     if Path("oncue.toml").is_file():
         return _checked("oncue.toml", _load(Path("oncue.toml")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -10,24 +9,22 @@ from uuid import UUID
 import click
 
 from oncue.cli import naming, time_option
-from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_data, tell_list
+from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell_data, tell_list
 from oncue.cli.completing import queue_names, task_names
-from oncue.cli.each import on_each, try_each
+from oncue.cli.each import on_each
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all
-from oncue.cli.many import NAMES as ALL_NAMES
-from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
+from oncue.cli.naming import LETTER_HELP, job_id_of, letter_id_of
 from oncue.cli.output import Output, say_sentence
-from oncue.cli.printing import say, text
-from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options
-from oncue.cli.sentences import id_shown, runs_shown
+from oncue.cli.sentences import id_shown
 from oncue.cli.showing import DEAD, show_run
 from oncue.cli.time_option import TIME
 
 if TYPE_CHECKING:
-    from oncue.client import Client, Requeued
+    from oncue.client import Client, ClientError
+    from oncue.client.call import Call
 
 EXAMPLES = f"""\b
 Examples:
@@ -37,13 +34,9 @@ Examples:
   oncue dead requeue --all --task hello
   oncue dead discard --all --until "30d ago" --yes
 
-{RUN_HELP}
+{LETTER_HELP}
 """
-FILTERS = {
-    **{"start_time": "--from", "end_time": "--until", "job_id": "--job", "user_id": "--user"},
-    **{name: f"--{name}" for name in ("task", "queue", "fingerprint", "limit")},
-}
-NAMED = {**FILTERS, **ALL_NAMES, "payload": "--payload", "payload_patch": "--patch"}
+NAMES = {"payload_patch": "--patch"}
 
 
 @click.group("dead", cls=Group, epilog=EXAMPLES)
@@ -74,7 +67,7 @@ def list_(url: str | None, output: Output, limit: int, job_id: str | None, **fil
     """List dead letters, newest first."""
     from oncue.client import dead_letters
 
-    with asking(url, as_json=output.as_json, names=FILTERS) as client:
+    with asking(url, as_json=output.as_json) as client:
         job = None if job_id is None else job_id_of(client, job_id)
         tell_list(client, dead_letters.page(job_id=job, **filters), DEAD, limit, output)
 
@@ -87,19 +80,18 @@ def list_(url: str | None, output: Output, limit: int, job_id: str | None, **fil
 def show(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
     """Show a dead letter with payload and attempts."""
     with asking(url, as_json=output.as_json) as client:
-        on_each(given_runs, lambda run: _show(client, run_id_of(client, run, dead=True), output), output)
+        on_each(given_runs, lambda run: _show(client, letter_id_of(client, run, closed=True), output), output)
 
 
 def _show(client: Client, run_id: UUID, output: Output) -> None:
     import msgspec
 
-    from oncue.client import ClientError, dead_letters
+    from oncue.client import dead_letters
     from oncue.shapes.runs import DeadLetter
 
     found = client.ask(dead_letters.show(run_id).plain())
     if found["status"] != "dead":
-        shown = id_shown(run_id, output)
-        raise ClientError(f"Run {shown} is not a dead letter; see `oncue runs show {shown}`.")
+        raise _no_letter(run_id, output)
     if output.as_data:
         tell_data(found, output)
     else:
@@ -132,20 +124,13 @@ def requeue(url: str | None, output: Output, which: Which, payload: str | None, 
     if patch is not None:
         changed["payload_patch"] = payload_of(patch)
 
-    def show_requeued(made: Requeued, output: Output) -> None:
-        some = f" as run {runs_shown(made.run_ids, output)}" if made.run_ids else ""
-        say_sentence(f"Requeued {_letters(made.count)}{some}.", output)
-        for one in made.refused:
-            why = "; ".join(f"{text(error.path)}: {text(error.message)}" for error in one.errors)
-            say_sentence(f"Run {id_shown(one.run_id, output)} stays: {why}", output, err=True)
-
-    with asking(url, as_json=output.as_json, names=NAMED) as client:
+    if payload is not None and len(which.given) != 1:
+        raise click.UsageError("--payload is for one RUN; --patch changes a part of each")
+    with asking(url, as_json=output.as_json, names=NAMES) as client:
         if which.everything:
-            if payload is not None:
-                raise click.UsageError("--payload is for one RUN; --patch changes a part of each")
             act_on_all(client, which, "requeue", "dead_letters", output, **changed)
         else:
-            _on_named(client, which, lambda found: dead_letters.requeue(found, **changed), show_requeued, output)
+            _on_named(client, which, lambda one: dead_letters.requeue([one], **changed), "Requeued", output)
 
 
 DISCARD = """\b
@@ -161,30 +146,48 @@ def discard(url: str | None, output: Output, which: Which) -> None:
     """Discard dead letters; their runs stay in history."""
     from oncue.client import dead_letters
 
-    def show_discarded(count: int, _: Output) -> None:
-        say(f"Discarded {_letters(count)}.")
-
-    with asking(url, as_json=output.as_json, names=NAMED) as client:
+    with asking(url, as_json=output.as_json, names=NAMES) as client:
         if which.everything:
             act_on_all(client, which, "discard", "dead_letters", output)
         else:
-            _on_named(client, which, dead_letters.discard, show_discarded, output)
+            _on_named(client, which, lambda one: dead_letters.discard([one]), "Discarded", output)
 
 
-def _letters(count: int) -> str:
-    return "1 dead letter" if count == 1 else f"{count} dead letters"
+def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], did: str, output: Output) -> None:
+    """Ask for each letter by itself: the answer to many does not say which of them were left out."""
+
+    def act(run: str) -> None:
+        run_id = letter_id_of(client, run)
+        answer = client.ask(build(run_id).plain())
+        if not answer["count"]:
+            raise _refusal(client, run_id, answer, output)
+        if output.as_data:
+            tell_data(answer, output)
+            return
+        some = f" as run {id_shown(answer['run_ids'][0], output)}" if answer.get("run_ids") else ""
+        say_sentence(f"{did} 1 dead letter{some}.", output)
+
+    on_each(which.given, act, output, NAMES)
 
 
-def _on_named(
-    client: Client,
-    which: Which,
-    build: Callable[[list[UUID]], Any],
-    show_it: Callable[[Any, Output], None],
-    output: Output,
-) -> None:
-    found: list[UUID] = []
-    all_found = try_each(which.given, lambda run: found.append(run_id_of(client, run, dead=True)), output)
-    if found:
-        tell(client, build(found), show_it, output)
-    if not all_found:
-        sys.exit(REFUSED)
+def _refusal(client: Client, run_id: UUID, answer: Any, output: Output) -> ClientError:
+    """Return why nothing was done with a letter."""
+    import msgspec
+
+    from oncue.client import ClientError, Invalid, dead_letters
+    from oncue.client.errors import FieldProblem
+
+    if answer.get("refused"):
+        problems = msgspec.convert(answer["refused"][0]["errors"], tuple[FieldProblem, ...])
+        return Invalid(422, "Unprocessable Content", "The letter stays: its new payload does not fit.", problems)
+    if client.ask(dead_letters.show(run_id)).status != "dead":
+        return _no_letter(run_id, output)
+    shown = id_shown(run_id, output)
+    return ClientError(f"Run {shown} was requeued or discarded before; to run it again, `oncue runs retry {shown}`.")
+
+
+def _no_letter(run_id: UUID, output: Output) -> ClientError:
+    from oncue.client import ClientError
+
+    shown = id_shown(run_id, output)
+    return ClientError(f"Run {shown} is not a dead letter; see `oncue runs show {shown}`.")

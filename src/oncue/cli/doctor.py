@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from oncue.cli.asking import URL
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options, settings_of, storing
@@ -43,7 +44,7 @@ of ONCUE_URL. A server is checked from outside, as far as the role of the API ke
     metavar="KEY",
     help="The API key for --url. Better set ONCUE_API_KEY: other users can see command lines.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as a list.")
+@json_option("Print the checks as a list.")
 def command(url: str | None, api_key: str | None, as_json: bool, **given: Any) -> None:
     """Check an installation and say what to do."""
     ctx = click.get_current_context()

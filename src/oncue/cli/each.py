@@ -18,18 +18,8 @@ def on_each(
 ) -> None:
     """Call `act` with each text; if it refused one, the command ends with exit code 1, after all others.
 
-    Each prints its own answer: as JSON one object after the other, as YAML one document after the other.
-    """
-    if not try_each(given, act, output, names):
-        sys.exit(REFUSED)
-
-
-def try_each(
-    given: Sequence[str], act: Callable[[str], object], output: Output, names: Mapping[str, str] = NONE
-) -> bool:
-    """Call `act` with each text, and print refusals. Returns whether there was none.
-
-    An unreachable server, and the refusal of the only argument, are raised.
+    Each prints its own answer: as JSON one object after the other, as YAML one document after the other. An unreachable
+    server, and the refusal of the only argument, are raised.
     """
     from oncue.client import ClientError, ServerUnreachable
 
@@ -44,4 +34,5 @@ def try_each(
                 raise
             refused = True
             say_refusal(no, names, as_json=output.as_json, about=text)
-    return not refused
+    if refused:
+        sys.exit(REFUSED)

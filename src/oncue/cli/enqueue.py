@@ -15,6 +15,8 @@ from oncue.cli.output import Output, say_sentence
 from oncue.cli.roles import options
 from oncue.cli.sentences import created
 from oncue.cli.time_option import TIME
+from oncue.domain.errors import Invalid
+from oncue.domain.instants import Duration, parse_duration
 
 EXAMPLES = f"""\b
 Examples:
@@ -30,10 +32,20 @@ NAME=TEXT passes text, NAME:=JSON any other value. {time_option.HELP}
 NAMES = {"task": "TASK", "schedule": "--in", "schedule.at": "--at", "queue": "--queue", "priority": "--priority"}
 
 
+def _delay(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Check --in here: the server is sent `in 10m`, and its error would quote that."""
+    try:
+        if value is not None:
+            parse_duration(value, "", least=Duration(0))
+    except Invalid as wrong:
+        raise click.BadParameter(wrong.problems[0].message) from None
+    return value
+
+
 @click.command("enqueue", epilog=EXAMPLES)
 @click.argument("task", shell_complete=task_names)
 @click.argument("parameters", nargs=-1, metavar="[NAME=TEXT|NAME:=JSON]...")
-@click.option("--in", "delay", metavar="TIME", help="Start after this time: 30s, 10m, 2h.")
+@click.option("--in", "delay", metavar="TIME", callback=_delay, help="Start after this time: 30s, 10m, 2h.")
 @click.option("--at", type=TIME, help="Start at this time.")
 @click.option("--name", help="A name to show on screens.")
 @click.option("--queue", shell_complete=queue_names, help="The queue of the run.")

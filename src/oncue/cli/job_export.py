@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, say
 from oncue.domain.exported import exported, key_for
 from oncue.domain.plain_text import showable
@@ -13,7 +12,7 @@ from oncue.domain.plain_text import showable
 if TYPE_CHECKING:
     from oncue.client import Client
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the file as JSON, which apply accepts, too.")
+JSON = json_option("Print the file as JSON, which apply accepts, too.", plain="yaml")
 
 
 def export_jobs(client: Client, name: str, found: list[Any], *, as_json: bool) -> None:

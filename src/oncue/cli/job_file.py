@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,8 @@ import msgspec
 import yaml  # type: ignore[import-untyped]  # it comes without types
 
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.plain_json import not_plain
+from oncue.domain.plain_text import printable
 
 _YAML = "tag:yaml.org,2002:"
 _TEXT, _MERGE = f"{_YAML}str", f"{_YAML}merge"
@@ -69,7 +71,17 @@ def read_job_sets(sources: Sequence[str]) -> list[JobSet]:
             message = f"is also the set of {before.files[0]}; name the set in both files if they belong together"
             raise Invalid.of(f"{found.files[0]}: set", "not_unique", message)
         sets[found.set] = found if before is None else _together(before, found)
+    if problems := [problem for one in sets.values() for problem in _unsendable(one)]:
+        raise Invalid(*problems)
     return list(sets.values())
+
+
+def _unsendable(jobs: JobSet) -> Iterator[Problem]:
+    """Yield what the server would refuse without the place: half a surrogate pair, a number that does not fit."""
+    for number, job in enumerate(jobs.jobs):
+        for one in not_plain(job, ""):
+            if one.code != "too_deep":  # the server has the limit, and names the place
+                yield Problem(f"{printable(jobs.name_of(number))}: {one.path[1:]}", one.code, one.message)
 
 
 def _together(one: JobSet, other: JobSet) -> JobSet:
@@ -81,9 +93,12 @@ def _files(source: str) -> list[Path | None]:
     """Return the files to read; None: standard input."""
     if source == "-":
         return [None]
-    if not (folder := Path(source)).is_dir():
-        return [folder]
-    found = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    try:
+        if not (folder := Path(source)).is_dir():
+            return [folder]
+        found = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    except OSError as wrong:  # the name is too long, or the folder is another user's
+        raise Invalid.of(source, "unreadable", f"cannot be read: {wrong.strerror}") from None
     if not found:
         raise Invalid.of(source, "unreadable", f"has no file that ends with {', '.join(SUFFIXES)}")
     return list(found)

@@ -13,6 +13,7 @@ from oncue.cli.printing import say
 from oncue.cli.time_option import is_local, local_zone
 from oncue.domain.schedule_fields import rescheduled
 
+_KEY = click.option("--key", help="Your own stable key, unique among your jobs.")
 JOB = (
     click.option("--task", shell_complete=task_names, help="The task to run."),
     click.option(
@@ -21,7 +22,7 @@ JOB = (
     click.option("--timezone", metavar="ZONE", help="Time zone of the schedule: an IANA name, like Europe/Berlin."),
     click.option("--payload", metavar="JSON|@FILE", help="The task's arguments as an object; @- reads standard input."),
     click.option("--name", help="A name to show on screens."),
-    click.option("--key", help="Your own stable key, unique among your jobs."),
+    _KEY,
     click.option("--queue", shell_complete=queue_names, help="The queue of its runs."),
     click.option("--priority", type=click.Choice(["high", "normal", "low"])),
     click.option("--tag", "tags", multiple=True, help="A tag; repeatable."),
@@ -47,11 +48,10 @@ JOB = (
         help="A JSON definition; other options override its fields; - reads standard input.",
     ),
 )
+EDITED = tuple(option for option in JOB if option is not _KEY)  # a job keeps its key
 NAMES = {
-    **{name: f"--{name}" for name in ("task", "schedule", "payload", "name", "key", "queue", "priority", "overlap")},
-    **{"schedule.cron": "--schedule", "schedule.at": "--schedule", "schedule.every": "--schedule"},
-    **{"schedule.timezone": "--timezone", "max_retries": "--max-retries", "timeout": "--timeout"},
-    **{"tags": "--tag", "labels": "--label"},
+    **dict.fromkeys(("schedule.cron", "schedule.at", "schedule.every"), "--schedule"),
+    "schedule.timezone": "--timezone",
 }
 _AS_THEY_ARE = ("task", "name", "key", "queue", "priority", "max_retries", "timeout", "overlap")
 
@@ -62,7 +62,7 @@ def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str,
     With `changing`, --timezone may be given alone, and is left to `in_zone`: it keeps the rest of the schedule.
     """
     fields = {} if given["file"] is None else _object(_text(given["file"]), "--file")
-    fields |= {name: given[name] for name in _AS_THEY_ARE if given[name] is not None}
+    fields |= {name: given[name] for name in _AS_THEY_ARE if given.get(name) is not None}
     fields |= {name: list(given[name]) for name in ("tags", "labels") if given[name]}
     if given["schedule"] is not None:
         fields["schedule"] = _schedule(given["schedule"], None if changing else given["timezone"])

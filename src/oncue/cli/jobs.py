@@ -16,15 +16,14 @@ from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seco
 from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job
 from oncue.cli.job_export import JSON, export_jobs
-from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
+from oncue.cli.job_options import EDITED, JOB, NAMES, job_fields, payload_of, runs_once
 from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
-from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.naming import HELP, job_id_of
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
-from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
+from oncue.cli.sentences import cancelled, changed, created, id_shown, job_shown, runs_shown
 from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job
 from oncue.cli.time_option import TIME
 from oncue.domain.exported import key_for
@@ -140,15 +139,8 @@ def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List jobs, newest first."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json, names=FILTERS) as client:
+    with asking(url, as_json=output.as_json) as client:
         tell_list(client, jobs.page(**filters), JOBS, limit, output)
-
-
-FILTERS = {
-    **{"status": "--status", "last_status": "--last-status", "name_prefix": "--prefix", "user_id": "--user"},
-    **{"start_time": "--from", "end_time": "--until"},
-    **{name: f"--{name}" for name in ("task", "name", "tag", "queue", "health", "limit")},
-}
 
 
 @command.command("export", epilog="\b\nExamples:\n  oncue jobs export greeting > greeting.yaml")
@@ -191,7 +183,7 @@ changed fields are printed, old → new. Runs that have started do not change.
 
 @command.command("edit", epilog=EDIT)
 @naming.JOBS
-@options(JOB)
+@options(EDITED)
 @click.option("--if-match", metavar="VERSION", help="Edit only if this is still the job's version; see `show`.")
 @options(SERVER)
 def edit(url: str | None, output: Output, given_jobs: tuple[str, ...], if_match: str | None, **given: Any) -> None:
@@ -214,7 +206,7 @@ def pause(url: str | None, output: Output, which: Which) -> None:
     """Pause a job."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "pause", "jobs", output)
         on_each(
@@ -240,7 +232,7 @@ def resume(url: str | None, output: Output, which: Which, missed: str | None) ->
     def act(job: str) -> None:
         tell(client, jobs.resume(job_id_of(client, job), missed=missed), _say_changed("Resumed"), output)
 
-    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "resume", "jobs", output, missed=missed)
         on_each(which.given, act, output)
@@ -258,7 +250,10 @@ def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
     def act(job: str) -> None:
         job_id = job_id_of(client, job)
         if not purge:
-            tell(client, jobs.cancel(job_id), _say_changed("Cancelled"), output)
+            before = None if output.as_data else client.jobs.get(job_id).status
+            tell(
+                client, jobs.cancel(job_id), lambda job, _: say_sentence(cancelled(job, before, output), output), output
+            )
             return
         if not which.yes and sys.stdin.isatty():
             there = client.jobs.get(job_id)
@@ -267,7 +262,7 @@ def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
 
     if purge and which.everything:
         raise click.UsageError("--purge deletes the jobs that are named; leave out --all")
-    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "cancel", "jobs", output)
         on_each(which.given, act, output)
@@ -310,7 +305,7 @@ def run(
         else:
             tell(client, call, lambda run_id, output: say(f"Created run {id_shown(run_id, output)}."), output)
 
-    with asking(url, as_json=output.as_json, names=ALL_NAMES | {"payload": "--payload"}) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "run", "jobs", output)
         on_each(which.given, act, output)
@@ -350,7 +345,7 @@ def occurrences(url: str | None, output: Output, job: str, limit: int, **window:
     """List a job's occurrences with their outcomes."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json, names={"start_time": "--from", "end_time": "--until"}) as client:
+    with asking(url, as_json=output.as_json) as client:
         call = jobs.occurrences_page(job_id_of(client, job), **window)
         tell_list(client, call, OCCURRENCES, limit, output)
 

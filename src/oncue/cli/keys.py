@@ -9,6 +9,8 @@ import click
 
 from oncue.cli.asking import LISTS, SERVER, asking, names_server, tell, tell_data, tell_whole_list
 from oncue.cli.config import without_password
+from oncue.cli.each import on_each
+from oncue.cli.naming import id_among, several_ids
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
 from oncue.cli.refusing import refusals
@@ -30,7 +32,10 @@ EXAMPLES = """\b
 Examples:
   oncue keys create --user alice --role member --url http://127.0.0.1:8470
   oncue keys list
-  oncue keys revoke KEY_ID
+  oncue keys revoke 84359e35
+
+KEY is the id of a key, not its secret, or the last 6 or more digits of the id. Several are accepted; - reads them from
+standard input.
 """
 CREATE = """\b
 Examples:
@@ -78,7 +83,7 @@ def table_at(now: datetime) -> Table[Key]:
 @click.option("--user", "user_id", required=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), required=True, help="What the key may do.")
 @click.option("--note", help="What the key is for.")
-@click.option("--expires", "expires_in", metavar="TIME", help="Time after which the key ends, like 90d.")
+@click.option("--expires", "expires_in", metavar="DURATION", help="How long the key is valid, like 90d.")
 @click.option("--init", is_flag=True, help="Create the database if there is none.")
 def create(url: str | None, output: Output, init: bool, **given: Any) -> None:
     """Create an API key, shown only once."""
@@ -138,14 +143,20 @@ def list_(url: str | None, output: Output) -> None:
         tell_whole_list(client, keys.listed(), table_at(moment(output.now())), output)
 
 
-@command.command("revoke", epilog="\b\nExamples:\n  oncue keys revoke KEY_ID")
-@click.argument("key_id")
+@command.command("revoke", epilog="\b\nExamples:\n  oncue keys revoke 84359e35\n  oncue keys revoke 84359e35 1b9d6bcd")
+@several_ids("KEY")
 @options(SERVER)
-def revoke(url: str | None, output: Output, key_id: str) -> None:
+def revoke(url: str | None, output: Output, given: tuple[str, ...]) -> None:
     """Revoke an API key (admin)."""
-    with asking(url, as_json=output.as_json) as client:
+
+    def act(one: str) -> None:
+        table = table_at(moment(output.now()))
+        key_id = str(id_among(lambda: client.keys.list(), one, table, "oncue keys list"))
         client.keys.revoke(key_id)
         if output.as_data:
             tell_data({"key_id": key_id, "revoked": True}, output)
         else:
             say(f"revoked {key_id}")
+
+    with asking(url, as_json=output.as_json) as client:
+        on_each(given, act, output)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -85,6 +86,25 @@ def _in_one_line() -> Iterator[None]:
         raise _OneLine(wrong) from None
 
 
+def _refuse_other_bytes(group: click.Group, ctx: click.Context, args: Sequence[str]) -> None:
+    """Refuse what is not UTF-8, which could be neither sent nor printed, before anything happens."""
+    found: click.Command | None = group
+    for text in args:
+        if isinstance(found, click.Group):
+            found = found.get_command(ctx, text)
+    params = () if found is None else found.params
+    options = {opt for one in params if isinstance(one, click.Option) and not one.is_flag for opt in one.opts}
+    for before, text in zip(("", *args), args, strict=False):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            name, equals, value = text.partition("=") if text.startswith("--") else ("", "", text)
+            where = name if equals else before if before in options else "an argument"
+            shown = os.fsencode(value if equals else text).decode(errors="backslashreplace")
+            message = f"{where} is not UTF-8: '{shown}'; convert the text, as with iconv, or rename the file"
+            raise click.UsageError(message, ctx) from None
+
+
 class Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -103,6 +123,13 @@ class Commands(Group):
             rows = [(name.ljust(widest), one.get_short_help_str(70)) for name, one in found.items() if one is not None]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing:
+            _refuse_other_bytes(self, ctx, args)
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _in_one_line():

@@ -106,14 +106,6 @@ LETTERS_OR_ALL = (
     _filter("--fingerprint", "fingerprint", "of this group of errors; see `oncue errors`.", metavar="HEX"),
     *(_USER, _YES, _into_which("RUN")),
 )
-NAMES = {
-    f"filter.{field}": option
-    for field, option in {
-        **{name: f"--{name}" for name in ("status", "task", "name", "tag", "queue", "fingerprint")},
-        **{"name_prefix": "--prefix", "user_id": "--user", "job_id": "--job"},
-        **{"start_time": "--from", "end_time": "--until"},
-    }.items()
-}
 
 
 def confirmed(count: str, doing: str, which: Which) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options, storing
@@ -33,7 +34,7 @@ processes is complete and you do not want to go back. It is refused while an old
 @options(options_named(WHERE))
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a migration is missing.")
 @click.option("--contract", is_flag=True, help="Also apply migrations that older versions do not work with.")
-@click.option("--json", "as_json", is_flag=True, help="Print the versions as an object.")
+@json_option("Print the versions as an object.")
 def command(check: bool, contract: bool, as_json: bool, **given: Any) -> None:
     """Bring the database schema up to date."""
     if check and contract:

@@ -7,7 +7,8 @@ retry -`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -16,12 +17,15 @@ import click
 from oncue.cli.completing import job_names, run_names
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
+from oncue.cli.refusing import refuse_empty
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
+from oncue.domain.naming import Match, read_digits
 from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
 
 if TYPE_CHECKING:
-    from oncue.client import Client
+    from oncue.client import Client, ClientError
     from oncue.client.asking import Exchange
+    from oncue.client.naming import MeantRun
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,6 +34,8 @@ HELP = """JOB is an id or the last 6 or more digits of one, a key, or a name. Se
 standard input."""
 RUN_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest run.
 Several are accepted; - reads them from standard input."""
+LETTER_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest dead
+letter. Several are accepted; - reads them from standard input."""
 
 _JOBS: Table[FoundJob] = Table(
     "jobs",
@@ -66,14 +72,22 @@ _WORKERS: Table[FoundWorker] = Table(
 
 def read_lines(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Replace `-` by the lines of standard input; the same text twice counts once."""
-    if any(not text.strip() for text in given):
-        raise click.UsageError("an argument is empty; give an id, a key or a name")
-    typed = [line.strip() for text in given for line in (sys.stdin if text == "-" else [text])]
+    refuse_empty(given, "an id, a key or a name")
+    try:
+        typed = [line.strip() for text in given for line in (sys.stdin if text == "-" else [text])]
+        "".join(typed).encode()
+    except UnicodeError:
+        raise click.UsageError("standard input is not UTF-8; convert the text, as with iconv") from None
     found = tuple(dict.fromkeys(text for text in typed if text))
     if given and not found:
         say("Standard input is empty; nothing to do.", err=True)
         ctx.exit()
     return found
+
+
+def several_ids(metavar: str) -> Callable[[F], F]:
+    """Take ids, or their ends, as `given`."""
+    return click.argument("given", metavar=f"{metavar}...", nargs=-1, required=True, callback=read_lines)
 
 
 def _several(name: str, metavar: str, complete: Any) -> Callable[[F], F]:
@@ -103,17 +117,28 @@ def job_id_of(client: Client, given: str) -> UUID:
     return found.job_id
 
 
-def run_id_of(client: Client, given: str, *, dead: bool = False) -> UUID:
-    """Return the id of the run that is meant; of a job, its newest run, or its newest dead letter."""
+def run_id_of(client: Client, given: str) -> UUID:
+    """Return the id of the run that is meant; of a job, its newest run."""
     from oncue.client.naming import find_run, full_id
 
-    if (full := full_id(given)) is not None:
-        return full
-    found = _found(client, find_run(client, given, dead=dead), "run")
+    return full_id(given) or _told(given, _found(client, find_run(client, given), "run"))
+
+
+def letter_id_of(client: Client, given: str, *, closed: bool = False) -> UUID:
+    """Return the id of the dead letter that is meant; of a job, its newest open one, or with `closed` one that was."""
+    from oncue.client.naming import find_letter, full_id
+
+    return full_id(given) or _told(
+        given, _found(client, find_letter(client, given, closed=closed), "run"), "newest dead letter"
+    )
+
+
+def _told(given: str, found: MeantRun, what: str = "newest") -> UUID:
+    """Say which run of a job is meant."""
     if (job := found.job) is not None:
         if job.match == "ended_name":
             say(f"Job {short_id(job.job_id)} {named(given)} has ended: {job.status}.", err=True)
-        say(f"Run {short_id(found.run_id)} is the newest of job {short_id(job.job_id)} {named(job.name)}.", err=True)
+        say(f"Run {short_id(found.run_id)} is the {what} of job {short_id(job.job_id)} {named(job.name)}.", err=True)
     return found.run_id
 
 
@@ -122,6 +147,51 @@ def worker_id_of(client: Client, given: str) -> UUID:
     from oncue.client.naming import find_worker, full_id
 
     return full_id(given) or _found(client, find_worker(client, given), "worker").worker_id
+
+
+def object_id_of(client: Client, given: str) -> UUID:
+    """Return the id of the job, run or API key that is meant. ClientError: none, or several."""
+    from oncue.client import ClientError, Forbidden, fleet
+    from oncue.client.naming import full_id
+
+    if (full := full_id(given)) is not None:
+        return full
+    found = client.ask(fleet.lookup(given, kind="job,run"))
+    matches = [(one.match, one.job_id) for one in found.jobs] + [(one.match, one.run_id) for one in found.runs]
+    if (digits := read_digits(given)) is not None:
+        with suppress(Forbidden):  # only administrators see keys
+            matches += [(digits.match(key.key_id) or "", key.key_id) for key in client.keys.list()]
+    for match in Match:
+        best = {one for by, one in matches if by == match and match is not Match.PREFIX}
+        if len(best) > 1:
+            some = ", ".join(map(str, sorted(best)))
+            raise ClientError(f"Several objects match {given!r}. Use the id of one: {some}.")
+        if best:
+            return best.pop()
+    raise ClientError(f"No job, run or key matches {given!r}. Use an id, or the last 6 or more digits of one.")
+
+
+def id_among(listed: Callable[[], Sequence[T]], given: str, table: Table[T], see: str) -> UUID:
+    """Return the id that is meant among those of a list: for objects that are not looked up by the server.
+
+    ClientError: none, or several. A full id is not looked for.
+    """
+    from oncue.client import ClientError
+    from oncue.client.naming import full_id
+
+    if (full := full_id(given)) is not None:
+        return full
+    found: dict[Match | None, list[T]] = {}
+    if (digits := read_digits(given)) is not None:
+        for one in listed():
+            found.setdefault(digits.match(UUID(str(table.id_of(one)))), []).append(one)
+    best = found.get(Match.ENDING) or found.get(Match.BEGINNING) or []
+    if not best:
+        what = table.name.removesuffix("s")
+        raise ClientError(f"No {what} matches {given!r}. Use an id, or the last 6 or more digits of one; see `{see}`.")
+    if len(best) > 1:
+        raise _ambiguous(table, given, best)
+    return UUID(str(table.id_of(best[0])))
 
 
 def named(name: str | None) -> str:
@@ -145,11 +215,14 @@ def _found(client: Client, looking: Exchange[T], what: str) -> T:
             words = no.detail
         raise ClientError(words) from None
     except Ambiguous as several:
-        table = _TABLES[type(several.found[0])]
-        shown = click.unstyle("\n".join(lines_of(table, several.found, Output(form=Form.TABLE))))
-        raise ClientError(
-            f"Several {table.name} match {several.given!r}. Use the id of one, such as:\n{shown}"
-        ) from None
+        raise _ambiguous(_TABLES[type(several.found[0])], several.given, several.found) from None
+
+
+def _ambiguous(table: Table[Any], given: str, found: Sequence[Any]) -> ClientError:
+    from oncue.client import ClientError
+
+    shown = click.unstyle("\n".join(lines_of(table, found, Output(form=Form.TABLE))))
+    return ClientError(f"Several {table.name} match {given!r}. Use the id of one, such as:\n{shown}")
 
 
 _TABLES: dict[type, Table[Any]] = {FoundJob: _JOBS, FoundRun: _RUNS, FoundWorker: _WORKERS}

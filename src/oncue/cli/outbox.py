@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from oncue.cli.asking import CONTEXT, LARGEST_PAGE, URL, asking, names_server
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options, storing
@@ -45,7 +46,7 @@ Examples:
   oncue outbox discard 01a1ebef-0b45-7b06-b5b0-c13a7bd1a9d2
   oncue outbox discard --all -y
 """
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+AS_JSON = json_option("Print JSON.")
 JOB_IDS = click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1, type=click.UUID)
 MOST = 10_000  # rows that one command changes
 

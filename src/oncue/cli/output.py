@@ -30,6 +30,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24
+_FORM = "oncue.form"  # where a click context keeps what -o says
 MOST_OFTEN = Duration(200 * MILLISECOND)
 
 
@@ -125,6 +126,33 @@ def _into_output(function: F) -> F:
         return function(*args, output=_output(**chosen), **given)
 
     return called  # type: ignore[return-value]  # click passes arguments by name
+
+
+def json_option(words: str, plain: str = Form.TABLE.value) -> Callable[[F], F]:
+    """Add --json, and -o with the same meaning, as `as_json`: for commands that print no answer of the API."""
+
+    def keep(ctx: click.Context, _: click.Parameter, form: str | None) -> None:
+        ctx.meta[_FORM] = form
+
+    def chosen(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
+        if as_json and ctx.meta.get(_FORM) == plain:
+            raise click.UsageError("Give one of -o and --json.")
+        return as_json or ctx.meta.get(_FORM) == Form.JSON
+
+    def decorate(function: F) -> F:
+        forms = click.Choice([plain, Form.JSON.value])
+        flag = click.option("--json", "as_json", is_flag=True, callback=chosen, help=words)
+        return click.option(
+            "-o",
+            "--output",
+            type=forms,
+            is_eager=True,
+            expose_value=False,
+            callback=keep,
+            help="With json the same as --json.",
+        )(flag(function))
+
+    return decorate
 
 
 COMMON = (

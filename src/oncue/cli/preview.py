@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 import msgspec
 
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import refusals
 from oncue.clock import Clock
@@ -74,7 +75,7 @@ INSTANT is 2027-01-31T09:00:00Z, 2027-01-31T10:00:00+01:00, "2027-01-31 09:00" (
 @click.option("--jitter", metavar="LENGTH", help="Delay each start by a random time up to this, like 30s.")
 @click.option("--start-at", metavar="INSTANT", help="No occurrence before this; intervals count from here.")
 @click.option("--end-at", metavar="INSTANT", help="No occurrence after this.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option("Print JSON.")
 @click.pass_obj
 def command(
     clock: Clock,

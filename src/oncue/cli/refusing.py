@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -50,6 +50,12 @@ def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int
     """End the command with these lines; as JSON they are the `detail` of a problem with status null."""
     say_problem(*lines, as_json=as_json, title=title)
     sys.exit(code)
+
+
+def refuse_empty(given: Iterable[str], what: str) -> None:
+    """Refuse an empty argument: as a path it would mean this folder, as the end of an id every id."""
+    if any(not text.strip() for text in given):
+        raise click.UsageError(f"an argument is empty; give {what}")
 
 
 def confirm(question: str) -> None:

@@ -14,10 +14,9 @@ from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
-from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of, worker_id_of
-from oncue.cli.output import Form, Output
+from oncue.cli.output import Form, Output, json_option
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
 from oncue.cli.sentences import id_shown
@@ -57,12 +56,6 @@ Examples:
 
 {time_option.HELP}
 """
-FILTERS = {
-    **{"start_time": "--from", "end_time": "--until", "job_id": "--job", "worker_id": "--worker"},
-    **{"ended_after": "--ended-from", "ended_before": "--ended-until", "error_type": "--error-type"},
-    "user_id": "--user",
-    **{name: f"--{name}" for name in ("status", "task", "queue", "trigger", "limit")},
-}
 
 
 @command.command("list", epilog=LIST)
@@ -95,7 +88,7 @@ def list_(
     """List runs, newest first."""
     from oncue.client import runs
 
-    with asking(url, as_json=output.as_json, names=FILTERS) as client:
+    with asking(url, as_json=output.as_json) as client:
         job = None if job_id is None else job_id_of(client, job_id)
         worker = None if worker_id is None else worker_id_of(client, worker_id)
         tell_list(client, runs.page(job_id=job, worker_id=worker, **filters), RUNS, limit, output)
@@ -125,7 +118,7 @@ Examples:
 @naming.RUNS
 @click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
-@options((URL, CONTEXT, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
+@options((URL, CONTEXT, json_option("Print the complete log as one object.")))
 def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following: bool, tail: int | None) -> None:
     """Print a run's log."""
 
@@ -181,7 +174,7 @@ def cancel(url: str | None, output: Output, which: Which) -> None:
     """Cancel a run."""
     from oncue.client import runs
 
-    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "cancel", "runs", output)
         on_each(which.given, lambda run: tell(client, runs.cancel(run_id_of(client, run)), _cancelled, output), output)
@@ -222,7 +215,7 @@ def retry(url: str | None, output: Output, which: Which, payload: str | None) ->
 
         tell(client, runs.retry(old, payload=other), show_new, output)
 
-    with asking(url, as_json=output.as_json, names=ALL_NAMES | {"payload": "--payload"}) as client:
+    with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "retry", "runs", output)
         on_each(which.given, act, output)

@@ -34,6 +34,14 @@ def changed(verb: str, job: Job, output: Output) -> str:
     return f"{verb} {job_shown(job, output)}.{follows}"
 
 
+def cancelled(job: Job, before: str | None, output: Output) -> str:
+    """Say that a job is cancelled; if it had ended `before`, how."""
+    had = {"finished": "had already finished", "cancelled": "was already cancelled"}.get(before or "")
+    if had is None:
+        return changed("Cancelled", job, output)
+    return f"Job{job_shown(job, output).removeprefix('job')} {had}."
+
+
 def job_shown(job: Job, output: Output) -> str:
     called = text(job.name or job.key)
     return f"job {id_shown(job.job_id, output)} " + (f'"{called}"' if called else f"of task {text(job.task)}")

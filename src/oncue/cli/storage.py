@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options, storing
@@ -46,7 +47,7 @@ def command() -> None:
 
 @command.command("check", epilog=CHECK)
 @options(options_named((*WHERE, *STORAGE_PLACE)))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option("Print JSON.")
 def check(as_json: bool, **given: Any) -> None:
     """Compare object storage with the database."""
     with _progress() as tell:

@@ -11,8 +11,9 @@ from uuid import UUID
 
 import msgspec
 
-from oncue.client import fleet, runs
+from oncue.client import dead_letters, fleet, runs
 from oncue.client.asking import Asker, Exchange, ask
+from oncue.client.call import following
 from oncue.client.errors import Ambiguous, NotFound
 from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
 
@@ -20,6 +21,7 @@ T = TypeVar("T", FoundJob, FoundRun, FoundWorker)
 
 ONLY_BEGINS = "prefix"  # a match that helps to complete a name, and names no object
 SHORT_ID = 8  # digits
+MOST_PAGES = 50  # of dead letters, 200 each, among which one of a job is looked for
 
 
 class OfJob(Protocol):
@@ -81,22 +83,62 @@ def find_worker(asker: Asker, text: str | UUID) -> Exchange[FoundWorker]:
     return _only("worker", str(text), found.workers)
 
 
-def find_run(asker: Asker, text: str | UUID, *, dead: bool = False) -> Exchange[MeantRun]:
-    """Find a run; of a job, its newest run, or with `dead` its newest dead letter."""
-    given = str(text)
+def find_run(asker: Asker, text: str | UUID) -> Exchange[MeantRun]:
+    """Find a run; of a job, its newest run."""
+    meant = yield from _run_or_job(asker, str(text))
+    if isinstance(meant, MeantRun):
+        return meant
+    newest = yield from _newest(asker, meant, None)
+    if newest is None:
+        raise _has_no("run yet", meant)
+    return MeantRun(newest, meant)
+
+
+def find_letter(asker: Asker, text: str | UUID, *, closed: bool = False) -> Exchange[MeantRun]:
+    """Find a dead letter; of a job, its newest that is open, or with `closed` else its newest dead run."""
+    meant = yield from _run_or_job(asker, str(text))
+    if isinstance(meant, MeantRun):
+        return meant
+    newest = yield from _newest_letter(asker, meant)
+    if newest is None and closed:
+        newest = yield from _newest(asker, meant, "dead")
+    if newest is None:
+        raise _has_no("dead letter", meant)
+    return MeantRun(newest, meant)
+
+
+def _newest(asker: Asker, job: FoundJob, status: str | None) -> Exchange[UUID | None]:
+    page = yield from ask(runs.page(job_id=job.job_id, status=status, limit=1), asker.retry_policy)
+    return page.items[0].run_id if page.items else None
+
+
+def _newest_letter(asker: Asker, job: FoundJob) -> Exchange[UUID | None]:
+    """A page looks at some of the user's letters only, so that it may be empty although more follow."""
+    call = dead_letters.page(job_id=job.job_id, limit=1)
+    for _ in range(MOST_PAGES):
+        page = yield from ask(call, asker.retry_policy)
+        if page.items or page.next_page_token is None:
+            return page.items[0].run_id if page.items else None
+        call = following(call, page.next_page_token)
+    words = f"Job {_called(job)} has no dead letter among your newest; see `oncue dead list --job {job.job_id}`."
+    raise _not_found(words)
+
+
+def _run_or_job(asker: Asker, given: str) -> Exchange[MeantRun | FoundJob]:
     found = yield from ask(fleet.lookup(given, kind="run,job,task"), asker.retry_policy)
     if found.runs:
         return MeantRun(_only("run", given, found.runs).run_id)
     if not found.jobs and any(task.name == given for task in found.tasks):
         raise _not_found(f"{given!r} is a task, not a run.", task=given)
-    job = _only("run", given, found.jobs)
-    newest = runs.page(job_id=job.job_id, status="dead" if dead else None, limit=1)
-    page = yield from ask(newest, asker.retry_policy)
-    if not page.items:
-        called = f'"{job.name}"' if job.name else "(no name)"
-        wanted = "dead letter" if dead else "run"
-        raise _not_found(f"Job {str(job.job_id)[-SHORT_ID:]} {called} has no {wanted} yet.")
-    return MeantRun(page.items[0].run_id, job)
+    return _only("run", given, found.jobs)
+
+
+def _has_no(what: str, job: FoundJob) -> NotFound:
+    return _not_found(f"Job {_called(job)} has no {what}.")
+
+
+def _called(job: FoundJob) -> str:
+    return f"{str(job.job_id)[-SHORT_ID:]} " + (f'"{job.name}"' if job.name else "(no name)")
 
 
 def full_id(text: str | UUID) -> UUID | None:

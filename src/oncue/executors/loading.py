@@ -61,7 +61,11 @@ def _load(source: str) -> list[Tasks]:
 def _file(where: str) -> ModuleType:
     """Import a file under its own name, with its folder on the path, so that it can import files next to it."""
     file = Path(where).resolve()
-    if not file.is_file():
+    try:
+        there = file.is_file()
+    except OSError as no:  # the name is too long
+        raise _wrong("no_such_file", f"{where} cannot be read: {no.strerror}") from None
+    if not there:
         raise _wrong("no_such_file", f"there is no file {where} (looked in {file.parent})")
     name = file.stem
     if name in sys.stdlib_module_names:

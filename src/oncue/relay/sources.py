@@ -129,7 +129,11 @@ class SqliteSource:
 
 def _open_file(path: str, sql: Statements) -> sqlite3.Connection:
     with _from_sqlite(sql):
-        if not Path(path).is_file():
+        try:
+            there = Path(path).is_file()
+        except OSError as no:  # the name is too long
+            raise OncueError(f"{path} cannot be read: {no.strerror}") from None
+        if not there:
             raise OncueError(f"there is no file {path}; an absolute path has one / more: sqlite:////srv/app.db")
         where = f"file:{quote(str(Path(path).absolute()))}?mode=rw"
         return sqlite3.connect(where, LOCKED_FOR, uri=True, isolation_level=None, check_same_thread=False)
