@@ -318,6 +318,54 @@ async def test_many_who_apply_the_same_at_once_agree(desk: Desk) -> None:
     async with time_passing(desk):
         answers = await asyncio.gather(*(desk.call("POST", "/v1/jobs/apply", body) for _ in range(5)))
 
-    assert {answer.status_code for answer in answers} <= {200, 409}
-    assert 200 in {answer.status_code for answer in answers}
+    assert {answer.status_code for answer in answers} == {200}
     assert len(await desk.jobs()) == 2
+
+
+async def declare(desk: Desk, stamp: int, *jobs: Any) -> Any:
+    return await desk.call("POST", "/v1/jobs/apply", {"set": "shop", "jobs": jobs, "stamp": stamp, "prune": True})
+
+
+@pytest.mark.parametrize("verb", ["apply", "create", "cancel"])
+async def test_of_two_declarations_at_once_the_newer_decides_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The newer one is applied while the older is about to change, to create or to cancel its first job."""
+    await declare(desk, 1, A, B, {**A, "key": "gone"})
+    jobs, newer = desk.store.engine.jobs, [{**A, "name": "new"}, {**A, "key": "gone"}, {**A, "key": "only-new"}]
+    real, first = getattr(jobs, verb), [True]
+
+    async def overtaken(*given: Any, **named: Any) -> Any:
+        while first:
+            first.pop()
+            assert (await declare(desk, 11, *newer)).status_code == 200
+        return await real(*given, **named)
+
+    monkeypatch.setattr(jobs, verb, overtaken)
+
+    refused = await declare(desk, 10, {**A, "name": "old"}, {**A, "key": "only-old"})
+
+    assert (refused.status_code, "Another declaration of the set 'shop'" in refused.json()["detail"]) == (409, True)
+    live = (await desk.get("/jobs?status=active"))["jobs"]
+    assert {(job["key"], job["name"]) for job in live} == {("a", "new"), ("gone", None), ("only-new", None)}
+
+
+async def test_what_an_older_declaration_wrote_last_is_seen_by_the_newer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one is applied as a whole between the newer one's checks and its stamp."""
+    await declare(desk, 1, A)
+    declaring, first = desk.store.engine.declaring, [True]
+    put_stamp = declaring.put_stamp
+
+    async def late(*given: Any) -> bool:
+        while first:
+            first.pop()
+            assert (await declare(desk, 10, {**A, "name": "old"}, {**A, "key": "only-old"})).status_code == 200
+        return await put_stamp(*given)
+
+    monkeypatch.setattr(declaring, "put_stamp", late)
+
+    done = await declare(desk, 11, {**A, "name": "new"})
+
+    assert actions(done.json()) == [("change", "a"), ("prune", "only-old")]

@@ -46,17 +46,20 @@ async def apply(api: Api, request: Request, caller: Caller) -> Outcome:
     await api.intake.defaults.refresh()
     declaration = await _declaration(api, request, caller, now)
     steps = await plan(api.intake, declaration, caller, now)
-    shown = answer(_shown(declaration, steps))
-    counts = Counter(str(step.action) for step in steps)
-    if declaration.dry_run or (counts.keys() <= {Action.UNCHANGED} and declaration.stamp is None):
-        return unchanged(shown)
-    detail, changed = {"set": declaration.set, **counts}, (Changed(caller.uid, jobs=True),)
-    line = partial(_audit_entry, request, caller)
+    if declaration.dry_run or (declaration.stamp is None and all(one.action is Action.UNCHANGED for one in steps)):
+        return unchanged(answer(_shown(declaration, steps)))
+    changed, line = (Changed(caller.uid, jobs=True),), partial(_audit_entry, request, caller)
     try:
-        await write(api.intake, declaration, steps, caller, line, api.numbers)
+        written = await write(api.intake, declaration, steps, caller, line, api.numbers)
     except HalfWritten as half:
-        raise Interrupted(half.why, changed, Line(detail)) from half.why
-    return Outcome(shown, changed if counts.keys() - {Action.UNCHANGED} else (), Line(detail))
+        raise Interrupted(half.why, changed, Line(_told(declaration, steps))) from half.why
+    is_changed = any(one.action is not Action.UNCHANGED for one in written)
+    shown = answer(_shown(declaration, written))
+    return Outcome(shown, changed if is_changed else (), Line(_told(declaration, written)))
+
+
+def _told(declaration: Declaration, steps: Sequence[Step]) -> dict[str, Any]:
+    return {"set": declaration.set, **Counter(str(step.action) for step in steps)}
 
 
 def _audit_entry(request: Request, caller: Caller, action: str, job_id: JobId | None, now: Instant) -> AuditEntry:

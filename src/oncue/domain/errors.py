@@ -5,6 +5,7 @@ OncueError
 ├── Forbidden          the role does not allow this                                          (403)
 ├── NotFound           the object does not exist, or belongs to another user                 (404)
 ├── Conflict           the object's state does not allow this                                (409)
+│   └── Superseded     a newer declaration of the set was applied                            (409)
 ├── Stale              the definition changed since the caller read it                       (412)
 ├── QuotaExceeded      the user's quota is used up                                           (422)
 │   └── TooManyClasses the user's jobs use too many combinations of queue, labels and size   (422)
@@ -78,6 +79,10 @@ class NotFound(OncueError):
 
 class Conflict(OncueError):
     """The object's state does not allow this; the message names the state."""
+
+
+class Superseded(Conflict):
+    """Another declaration of the set was applied since, and decides what its jobs are."""
 
 
 class Stale(OncueError):

@@ -120,6 +120,14 @@ class SetStamp(msgspec.Struct, frozen=True):
     digest: bytes
 
 
+class StampGuard(msgspec.Struct, frozen=True):
+    """A condition of a write: this is the stamp of the user's set."""
+
+    uid: UserNumber
+    name: str
+    stamp: SetStamp
+
+
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId

@@ -17,9 +17,8 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Job
 from oncue.domain.plain_text import printable
 from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
-from oncue.intake.apply_writing import superseded
 from oncue.intake.context import TURN, Author, Intake
-from oncue.intake.declaration import Declaration, Step, Wanted
+from oncue.intake.declaration import Declaration, Step, Wanted, superseded
 from oncue.intake.edits import decide, in_step
 from oncue.intake.new_jobs import new_job, refuse_over_quota
 

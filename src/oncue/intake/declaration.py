@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from oncue.domain.change import JobChange
 from oncue.domain.declared import TAG, Action, FieldChange, relative_time
 from oncue.domain.definition import USUAL
-from oncue.domain.errors import Forbidden, Invalid, Problem
+from oncue.domain.errors import Forbidden, Invalid, Problem, Superseded
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Spec
 from oncue.domain.plain_text import printable
 from oncue.domain.trace import Trace
-from oncue.engines.port import NewJob
+from oncue.engines.port import NewJob, SetStamp
 from oncue.intake.context import Author, Intake
 from oncue.intake.definitions import checked, in_trace
 from oncue.intake.secrets import warnings_of
@@ -85,6 +85,13 @@ class Declaration:
     def digest(self) -> bytes:
         """Return a digest of the jobs, in any order."""
         return hashlib.blake2b(b"".join(sorted(self._digests)), digest_size=16).digest()
+
+
+def superseded(declaration: Declaration, there: SetStamp) -> Superseded:
+    return Superseded(
+        f"The set {printable(declaration.set)!r} was applied with stamp {there.stamp}, which is higher than"
+        f" {declaration.stamp}: a newer declaration is in place. Nothing was changed."
+    )
 
 
 async def want(

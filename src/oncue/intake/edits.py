@@ -13,7 +13,7 @@ from oncue.domain import change
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
-from oncue.engines.port import Hint, Topic
+from oncue.engines.port import Hint, StampGuard, Topic
 from oncue.intake.context import Author, Intake
 
 TRIES = 20  # before the caller gets a conflict
@@ -38,17 +38,22 @@ def decide(intake: Intake, snap: Snapshot, wanted: tuple[Spec, bytes | None], no
 
 
 async def store_edit(
-    intake: Intake, snap: Snapshot, wanted: tuple[Spec, bytes | None], author: Author, now: Instant
+    intake: Intake,
+    snap: Snapshot,
+    wanted: tuple[Spec, bytes | None],
+    author: Author,
+    now: Instant,
+    guard: StampGuard | None = None,
 ) -> bool | None:
     """Store this definition; False: the job has it already. None: the job changed meanwhile.
 
-    Conflict: the job has ended, or runs once and has started.
+    Conflict: the job has ended, or runs once and has started. Superseded: the guard does not hold.
     """
     decided = decide(intake, snap, wanted, now)
     if await is_stored(intake, snap.job, *wanted):
         return False
     await intake.large.save((snap.job.job_id, snap.job.uid, wanted[1]))
-    if not await intake.engine.jobs.apply(decided, now, intake.quota_of(author)):
+    if not await intake.engine.jobs.apply(decided, now, intake.quota_of(author), guard):
         return None
     await intake.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return True

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from oncue.domain.declared import Action
-from oncue.domain.errors import Conflict, Invalid, OncueError, StoreUnavailable
+from oncue.domain.errors import Conflict, Invalid, OncueError, StoreUnavailable, Superseded
 from oncue.domain.ids import JobId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.schedule import describe_schedule
 from oncue.engines.port import AuditEntry, Hint, Role, Topic
 from oncue.intake.apply_planning import plan
-from oncue.intake.apply_writing import HalfWritten, Superseded, write
+from oncue.intake.apply_writing import HalfWritten, write
 from oncue.intake.context import Intake, UserWithRole
 from oncue.intake.declaration import Declaration, Step, want
 from oncue.log import log
@@ -101,8 +101,7 @@ class DeclaredSchedules:
                 line(APPLY, None, self._intake.clock.now()), detail=msgspec.json.encode({**told, **counts})
             )
             await self._intake.engine.audit.record([whole])
-        await write(self._intake, declaration, steps, author, line, self._numbers)
-        for step in steps:
+        for step in await write(self._intake, declaration, steps, author, line, self._numbers):
             if step.action is not Action.UNCHANGED:
                 log.info(
                     "A declared schedule was applied",

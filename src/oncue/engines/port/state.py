@@ -26,6 +26,7 @@ from oncue.engines.values import (
     NewJob,
     Permitted,
     Planned,
+    StampGuard,
     Task,
     Worker,
 )
@@ -49,7 +50,9 @@ class Jobs(Protocol):
         """
         ...
 
-    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+    async def create(
+        self, new: Sequence[NewJob], now: Instant, *, whole: bool = False, guard: StampGuard | None = None
+    ) -> list[Creation]:
         """Store jobs, their runs, cursors and idempotency keys durably; return one answer for each job, in order.
 
         Without `whole`, each job stands alone: a job that its key refuses does not affect the others (group commit
@@ -64,6 +67,7 @@ class Jobs(Protocol):
         For a job whose `class_id` is 0 the engine finds the class or, if the job is stored, creates it for the job's
         user. TooManyClasses: one such user has created `Settings.quota_classes` classes; nothing of the call was
         stored, and the caller may retry with the other jobs.
+        Superseded: `guard` does not hold; nothing was stored. So it is with `apply` and `cancel`.
         """
         ...
 
@@ -83,7 +87,9 @@ class Jobs(Protocol):
         """
         ...
 
-    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
+    async def apply(
+        self, change: JobChange, now: Instant, quota: Quota | None = None, guard: StampGuard | None = None
+    ) -> bool:
         """Apply a whole decision if its guards hold. False: the job has changed; read it and decide again.
 
         QuotaExceeded: the owner's `quota` has no capacity for the bytes that the payload `grows` by, or for the runs
@@ -100,7 +106,9 @@ class Jobs(Protocol):
         """
         ...
 
-    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+    async def cancel(
+        self, uid: UserNumber | None, job_id: JobId, now: Instant, guard: StampGuard | None = None
+    ) -> Cancelled | None:
         """Cancel a job: none of its runs starts after this answer. Waiting runs are final, running ones are told.
 
         The engine reaches the job's runs in bites; each bite comes from one read that sees every run in one place,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from oncue.domain.change import JobChange
+from oncue.domain.errors import Superseded
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.admitting import UNKNOWN, StableKey
-from oncue.engines.port import MOST_SETS, Creation, KeyedJob, KeyHolder, NewJob, Quota, SetStamp, Usage
+from oncue.engines.port import MOST_SETS, Creation, KeyedJob, KeyHolder, NewJob, Quota, SetStamp, StampGuard, Usage
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.classes import refuse_classes
 from oncue.engines.postgres.quotas import count
@@ -17,6 +19,9 @@ from oncue.engines.rehearsing import Rehearsal
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
+
+T = TypeVar("T")
+Work = Callable[[Connection], Awaitable[T]]
 
 
 class PostgresDeclaring:
@@ -46,6 +51,20 @@ class PostgresDeclaring:
     async def put_stamp(self, uid: UserNumber, name: str, stamp: SetStamp, now: Instant) -> bool:
         put = await self._store.fetch(_SQL["put_stamp"], uid, name, stamp.stamp, stamp.digest, now, MOST_SETS)
         return bool(put)
+
+
+def only_under(guard: StampGuard | None, work: Work[T]) -> Work[T]:
+    """Return work that checks its guard first, and holds it to its end. Superseded: the guard does not hold."""
+    if guard is None:
+        return work
+
+    async def guarded(connection: Connection) -> T:
+        given = (guard.uid, guard.name, guard.stamp.stamp, guard.stamp.digest)
+        if not await connection.fetch(_SQL["hold_stamp"], *given):
+            raise Superseded("the set has another stamp")
+        return await work(connection)
+
+    return guarded
 
 
 async def _rehearse(connection: Connection, rehearsal: Rehearsal, most_classes: int) -> list[Creation]:

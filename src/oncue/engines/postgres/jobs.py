@@ -21,9 +21,10 @@ from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_
 from oncue.engines.classing import numbered, with_class_numbers
 from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
-from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
+from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota, StampGuard
 from oncue.engines.postgres import following, idempotency, lanes, rows
 from oncue.engines.postgres.classes import classes_for, read_classes
+from oncue.engines.postgres.declaring import only_under
 from oncue.engines.postgres.following import Note
 from oncue.engines.postgres.inserting import (
     copy,
@@ -62,11 +63,13 @@ class PostgresJobs:
     async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
         return await read_classes(self._store, after, limit)
 
-    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        at_once = all(is_plain(job) and is_uncontended(job) and job.class_id for job in new)
+    async def create(
+        self, new: Sequence[NewJob], now: Instant, *, whole: bool = False, guard: StampGuard | None = None
+    ) -> list[Creation]:
+        at_once = guard is None and all(is_plain(job) and is_uncontended(job) and job.class_id for job in new)
         keyed = any(job.idempotency_key for job in new)
         if not new or not at_once or (keyed and whole):
-            return await self._create_closely(new, now, whole)
+            return await self._create_closely(new, now, whole, guard)
         create = create_keyed if keyed else partial(create_plain, look=True)
         try:
             stored = await self._pieces.fitting("audit", _told_at(new), lambda: create(self._hot, new, now))
@@ -77,9 +80,12 @@ class PostgresJobs:
         ids = (job.job.job_id for job in new)
         return [Creation(Created.NEW, job_id) if job_id in stored else next(others) for job_id in ids]
 
-    async def _create_closely(self, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+    async def _create_closely(
+        self, new: Sequence[NewJob], now: Instant, whole: bool, guard: StampGuard | None = None
+    ) -> list[Creation]:
         """Create by a transaction that looks at all that others may have taken."""
-        create = partial(create_closely, new=new, now=now, whole=whole, most_classes=self._most_classes)
+        closely = partial(create_closely, new=new, now=now, whole=whole, most_classes=self._most_classes)
+        create = only_under(guard, closely)
         try:
             try:
                 return await self._pieces.write("audit", _told_at(new), create)
@@ -105,20 +111,25 @@ class PostgresJobs:
 
         return await self._store.read(read)
 
-    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
+    async def apply(
+        self, change: JobChange, now: Instant, quota: Quota | None = None, guard: StampGuard | None = None
+    ) -> bool:
         try:
             apply = partial(_apply, change=change, now=now, quota=quota, most_classes=self._most_classes)
-            done = await self._pieces.write("ledger", [now], apply)
+            done = await self._pieces.write("ledger", [now], only_under(guard, apply))
         except _MovedOn:
             return False
         if not done:
             await self.finish(change.job_id, now)
         return True
 
-    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+    async def cancel(
+        self, uid: UserNumber | None, job_id: JobId, now: Instant, guard: StampGuard | None = None
+    ) -> Cancelled | None:
+        cancel = only_under(guard, partial(_cancel, job_id=job_id, now=now))
         while await self.read(uid, job_id) is not None:
             try:
-                bite, final = await self._pieces.write("history", [now], partial(_cancel, job_id=job_id, now=now))
+                bite, final = await self._pieces.write("history", [now], cancel)
             except _MovedOn:
                 continue
             left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)

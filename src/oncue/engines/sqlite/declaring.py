@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from oncue.domain.change import JobChange
+from oncue.domain.errors import Superseded
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.admitting import StableKey
-from oncue.engines.port import MOST_SETS, Creation, KeyedJob, KeyHolder, NewJob, Quota, SetStamp
+from oncue.engines.port import MOST_SETS, Creation, KeyedJob, KeyHolder, NewJob, Quota, SetStamp, StampGuard
 from oncue.engines.rehearsing import Rehearsal
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -46,6 +47,14 @@ class SqliteDeclaring:
     async def put_stamp(self, uid: UserNumber, name: str, stamp: SetStamp, now: Instant) -> bool:
         row = (uid, name, stamp.stamp, stamp.digest, now, MOST_SETS)
         return await self._store.write(lambda db: first(db, _SQL["put_stamp"], row)) is not None
+
+
+def require(db: Connection, guard: StampGuard | None) -> None:
+    """Check the guard of a write. Superseded: it does not hold."""
+    if guard is None:
+        return
+    if first(db, _SQL["has_stamp"], (guard.uid, guard.name, guard.stamp.stamp, guard.stamp.digest)) is None:
+        raise Superseded("the set has another stamp")
 
 
 def _keyed(db: Connection, job_id: bytes, definition: bytes | None) -> KeyedJob:

@@ -18,10 +18,11 @@ from oncue.engines.classing import numbered, with_class_numbers
 from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
 from oncue.engines.idempotency import KeyRecord, StoredKey
-from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
+from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota, StampGuard
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import following, idempotency, rows
 from oncue.engines.sqlite.classes import classes_for, read_classes
+from oncue.engines.sqlite.declaring import require
 from oncue.engines.sqlite.following import Note
 from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
@@ -52,9 +53,16 @@ class SqliteJobs:
     async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
         return await self._store.read(lambda db: read_classes(db, after, limit))
 
-    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+    async def create(
+        self, new: Sequence[NewJob], now: Instant, *, whole: bool = False, guard: StampGuard | None = None
+    ) -> list[Creation]:
         made_of = definitions(new)
-        return await self._store.write(lambda db: _create(db, new, now, made_of, whole, self._most_classes))
+
+        def create(db: Connection) -> list[Creation]:
+            require(db, guard)
+            return _create(db, new, now, made_of, whole, self._most_classes)
+
+        return await self._store.write(create)
 
     async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
@@ -63,15 +71,26 @@ class SqliteJobs:
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
 
-    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
-        apply = partial(_apply, change=change, now=now, quota=quota, most_classes=self._most_classes)
+    async def apply(
+        self, change: JobChange, now: Instant, quota: Quota | None = None, guard: StampGuard | None = None
+    ) -> bool:
+        def apply(db: Connection) -> tuple[bool, bool]:
+            require(db, guard)
+            return _apply(db, change, now, quota, self._most_classes)
+
         applied, unfinished = await self._store.write(apply)
         if unfinished:
             await self.finish(change.job_id, now)
         return applied
 
-    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
-        found = await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+    async def cancel(
+        self, uid: UserNumber | None, job_id: JobId, now: Instant, guard: StampGuard | None = None
+    ) -> Cancelled | None:
+        def cancel(db: Connection) -> tuple[Bite, State | None] | None:
+            require(db, guard)
+            return self._cancel(db, uid, job_id, now)
+
+        found = await self._store.write(cancel)
         if found is None:
             return None
         bite, final = found

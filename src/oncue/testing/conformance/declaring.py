@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from oncue.domain.errors import QuotaExceeded, TooManyClasses
+from oncue.domain.errors import QuotaExceeded, Superseded, TooManyClasses
 from oncue.domain.ids import NO_CLASS
 from oncue.domain.instants import HOUR, MINUTE
-from oncue.engines.port import MOST_SETS, Created, Creation, KeyHolder, NewJob, Quota, SetStamp, Usage
+from oncue.engines.port import MOST_SETS, Created, Creation, KeyHolder, NewJob, Quota, SetStamp, StampGuard, Usage
 from oncue.settings import Settings
 from oncue.testing.conformance.store import Store, job_of, only
 
@@ -110,6 +110,39 @@ async def test_a_stamp_only_rises(store: Store) -> None:
     assert await declaring.stamp(store.uid, "shop") == high
     assert await declaring.stamp(store.stranger, "shop") is None
     assert await declaring.put_stamp(store.stranger, "shop", low, store.now)
+
+
+async def test_under_a_guard_jobs_are_written_only_while_their_set_has_that_stamp(store: Store) -> None:
+    """Whoever applies an older declaration writes nothing from when a newer one is stamped."""
+    stamp = SetStamp(5, b"a")
+    guard = StampGuard(store.uid, "shop", stamp)
+    await store.engine.declaring.put_stamp(store.uid, "shop", stamp, store.now)
+    kept = [await recurring(store, key=key) for key in ("a", "b")]
+    assert [one.outcome for one in await store.jobs.create(kept, store.now, guard=guard)] == [NEW, NEW]
+    first, second = (one.job.job_id for one in kept)
+    edit = await store.edited(await store.snapshot(first), max_retries=7)
+    assert await store.jobs.apply(edit, store.now, guard=guard)
+    assert await store.jobs.cancel(store.uid, second, store.now, guard) is not None
+    late = [await recurring(store, key="c"), await store.new_one_shot(HOUR)]
+    edit = await store.edited(await store.snapshot(first), max_retries=9)
+    before = await store.snapshot(first)
+
+    for newer in (SetStamp(5, b"b"), SetStamp(6, b"a")):
+        assert await store.engine.declaring.put_stamp(store.uid, "shop", newer, store.now)
+        with pytest.raises(Superseded):
+            await store.jobs.create(late, store.now, guard=guard)
+        with pytest.raises(Superseded):
+            await store.jobs.create(late[1:], store.now, guard=guard)
+        with pytest.raises(Superseded):
+            await store.jobs.apply(edit, store.now, guard=guard)
+        with pytest.raises(Superseded):
+            await store.jobs.cancel(store.uid, first, store.now, guard)
+
+    assert await store.snapshot(first) == before
+    assert [await store.jobs.read(None, one.job.job_id) for one in late] == [None, None]
+    theirs = StampGuard(store.stranger, "shop", SetStamp(6, b"a"))
+    with pytest.raises(Superseded):
+        await store.jobs.create(late, store.now, guard=theirs)
 
 
 async def test_of_many_stamps_at_once_the_highest_stays(store: Store) -> None:

@@ -1,0 +1,1 @@
+select 1 from sets where uid = ? and name = ? and stamp = ? and digest = ?
