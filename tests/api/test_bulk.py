@@ -6,13 +6,13 @@ from uuid import UUID, uuid4
 
 import pytest
 from msgspec.structs import replace
-from tests.api.conftest import Desk
+from tests.api.conftest import Desk, time_passing
 from tests.api.test_audit import audit_entries
 
 from oncue.api.bulk_following import BulkFollowing
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MINUTE, Duration
-from oncue.engines.bulk_values import Progress
+from oncue.engines.bulk_values import BulkState, Progress
 from oncue.engines.port import Task
 from oncue.services.bulk_work import BulkWork
 from oncue.settings import Settings
@@ -74,7 +74,9 @@ async def test_nobody_sees_or_stops_anothers_and_viewers_only_look(desk: Desk) -
     assert [one["action"] for one in await audit_entries(desk)].count("bulk.stop") == 1
 
 
-async def test_the_answer_to_a_stop_counts_what_the_pass_did_that_was_running(desk: Desk) -> None:
+async def test_the_answer_to_a_stop_counts_what_the_pass_did_that_was_running(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job_id = UUID((await desk.create(schedule="every 1h"))["job_id"])
     started = await bulk(desk, action="pause", filter={})
     bulks = desk.store.engine.bulks
@@ -82,11 +84,21 @@ async def test_the_answer_to_a_stop_counts_what_the_pass_did_that_was_running(de
     assert taken is not None
     assert await bulks.advance(taken.bulk, Progress(pending=(job_id,)), desk.store.now, Duration(MINUTE))
 
-    stopping = asyncio.create_task(desk.call("DELETE", f"/v1/bulk/{started['bulk_id']}"))
-    while not await bulks.record(taken.bulk, Progress(done=1)):  # until it is stopped
-        await asyncio.sleep(0)
+    read, seen = bulks.read, asyncio.Event()
 
-    stopped = (await stopping).json()
+    async def watched(*given: Any) -> Any:
+        found = await read(*given)
+        if found is not None and found.state is BulkState.STOPPED:
+            seen.set()
+        return found
+
+    monkeypatch.setattr(bulks, "read", watched)
+    async with asyncio.timeout(60), time_passing(desk):
+        stopping = asyncio.create_task(desk.call("DELETE", f"/v1/bulk/{started['bulk_id']}"))
+        await seen.wait()
+        assert await bulks.record(taken.bulk, Progress(done=1))
+        stopped = (await stopping).json()
+
     assert (stopped["state"], stopped["done"]) == ("stopped", 1)
 
 
