@@ -162,6 +162,22 @@ def test_passwords_are_not_shown() -> None:
     assert "hunter22" not in ask("show", ONCUE_ENGINE="postgresql://ada:hunter22@[db/x").stdout
 
 
+@pytest.mark.parametrize("parameter", ["password", "sslpassword", "pass%77ord", "anything"])
+@pytest.mark.parametrize("from_file", [True, False])
+def test_secrets_in_parameters_are_not_shown(folder: Path, parameter: str, from_file: bool) -> None:
+    url = f"postgresql://ada@db:1/x?schema=jobs&{parameter}=geheim"
+    archive = "s3://bucket/old?secret_access_key=geheim"
+    if from_file:
+        (folder / "oncue.toml").write_text(f'engine = "{url}"\narchive = "{archive}"')
+    given = {} if from_file else {"ONCUE_ENGINE": url, "ONCUE_ARCHIVE": archive}
+
+    found = shown(**given)
+
+    assert found["engine"][0] == f"postgresql://ada@db:1/x?schema=jobs&{parameter}=•••"
+    assert found["archive"][0] == "s3://bucket/old?secret_access_key=•••"
+    assert "geheim" not in ask("show", **given).stdout
+
+
 def test_rare_options_are_shown_on_request() -> None:
     short, whole = (CliRunner().invoke(main, ["worker", option]).output for option in ("--help", "--help-all"))
 
