@@ -178,6 +178,27 @@ def test_secrets_in_parameters_are_not_shown(folder: Path, parameter: str, from_
     assert "geheim" not in ask("show", **given).stdout
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "smtp://u:ge/heim@h:25",
+        "smtp://u:25/heim@h",
+        "smtp://u:25#heim@h",
+        "smtp://u:25?heim@h",
+        "u:geheim@h",
+        "smtp://",
+    ],
+)
+def test_a_wrong_mail_server_is_refused_without_its_password(url: str) -> None:
+    for command in ("show", "check"):
+        refused = ask(command, ONCUE_SMTP=url)
+
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "ONCUE_SMTP: is not the URL of a mail server; write smtp://user:password@host:587" in refused.stderr
+        assert "characters of the password as %XX" in refused.stderr
+        assert "heim" not in refused.stderr
+
+
 def test_rare_options_are_shown_on_request() -> None:
     short, whole = (CliRunner().invoke(main, ["worker", option]).output for option in ("--help", "--help-all"))
 
