@@ -102,6 +102,21 @@ def test_names_of_before_lead_to_settings_that_exist() -> None:
         ("port = ", "oncue.toml is not TOML"),
         ("[port]\nx = 1", "port in oncue.toml: is a table"),
         ('log_level = "loud"', "'log_level in oncue.toml': 'loud' is not one of"),
+        ("port = true", "port in oncue.toml: is true; write a whole number, like port = 8470"),
+        ("port = [1]", "port in oncue.toml: is a list; write a whole number"),
+        ("concurrency = 1.9", "concurrency in oncue.toml: is 1.9; write a whole number, like concurrency = 1000"),
+        ("threads = 2026-01-31", "threads in oncue.toml: is a date or time; write a whole number"),
+        ("worker_cpu = false", "worker_cpu in oncue.toml: is false; write a number"),
+        ("queues = [true, 7]", 'queues in oncue.toml: is true; write texts in quotes, like queues = ["a", "b"]'),
+        ('queues = ["a", 7]', "queues in oncue.toml: is 7; write texts in quotes"),
+        ('queues = [["a"]]', "queues in oncue.toml: is a list; write texts in quotes"),
+        ("queues = 7", "queues in oncue.toml: is 7; write texts in quotes"),
+        ("reap = 1", "reap in oncue.toml: is 1; write true or false"),
+        ("host = true", "host in oncue.toml: is true; write a text in quotes"),
+        ("worker_name = 7", "worker_name in oncue.toml: is 7; write a text in quotes"),
+        ('engine = ["a"]', "engine in oncue.toml: is a list; write a text in quotes"),
+        ("lease = 20", 'lease in oncue.toml: is 20; write a duration in quotes, like lease = "15s"'),
+        ("notify = false", 'notify in oncue.toml: is false; write "on" or "off" or "only"'),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_the_file(folder: Path, text: str, said: str) -> None:
@@ -111,6 +126,33 @@ def test_what_is_wrong_in_a_file_is_named_with_the_file(folder: Path, text: str,
 
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert said in answer.stderr
+
+
+def test_texts_stand_for_every_type_in_a_file(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('port = "${PORT}"\nreap = "${REAP}"\nworker_cpu = "1.5"\nqueues = "${QUEUES}"')
+
+    found = shown(PORT="9000", REAP="true", QUEUES="mail, default")
+
+    values = [found[name][0] for name in ("port", "reap", "worker_cpu", "queues")]
+    assert values == [9000, True, 1.5, ["mail", "default"]]
+
+
+def test_numbers_in_a_file_stay_what_they_are(folder: Path) -> None:
+    (folder / "oncue.toml").write_text("worker_cpu = 2\nreserved_for_high = 0.5\nthreads = 7")
+
+    found = shown()
+
+    assert [found[name][0] for name in ("worker_cpu", "reserved_for_high", "threads")] == [2, 0.5, 7]
+
+
+@pytest.mark.parametrize("text", ["tool.oncue = 7", "[tool]\noncue = 'x'", "[[tool.oncue]]\nport = 1"])
+def test_settings_that_are_no_table_are_refused(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(text)
+
+    refused = ask("check")
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "[tool.oncue] in pyproject.toml: is not a table" in refused.stderr
 
 
 def test_a_wrong_value_is_named_as_it_was_given(folder: Path) -> None:

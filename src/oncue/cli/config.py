@@ -12,10 +12,10 @@ from oncue.cli.output import ONE, Output
 from oncue.cli.printing import print_table, say
 from oncue.cli.refusing import WRONG_USAGE, refusals
 from oncue.cli.roles import options, settings_of
-from oncue.cli.settings_options import FILE, KINDS, options_of, variable, written
+from oncue.cli.settings_options import FILE, options_of, variable, written
 from oncue.domain.instants import Duration, show_duration
 from oncue.domain.shown_url import shown_url
-from oncue.settings import ALL, DECLARED, Settings
+from oncue.settings import ALL, DECLARED, KINDS, Settings
 
 EXAMPLES = """\b
 Examples:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from oncue.cli.file_values import typed
 from oncue.settings import DECLARED
 
 RENAMED: Final = {
@@ -51,7 +52,8 @@ def read_config(given: str | None) -> ConfigFile | None:
     if Path("oncue.toml").is_file():
         return _checked("oncue.toml", _load(Path("oncue.toml")))
     project = Path("pyproject.toml")
-    table = _load(project).get("tool", {}).get("oncue") if project.is_file() else None
+    tools = _load(project).get("tool") if project.is_file() else None
+    table = tools.get("oncue") if isinstance(tools, dict) else None
     return None if table is None else _checked("[tool.oncue] in pyproject.toml", table)
 
 
@@ -64,13 +66,16 @@ def _load(file: Path) -> dict[str, Any]:
         raise click.UsageError(f"{file} is not TOML: {no}") from None
 
 
-def _checked(name: str, table: dict[str, Any]) -> ConfigFile:
+def _checked(name: str, table: Any) -> ConfigFile:
+    if not isinstance(table, dict):
+        raise click.UsageError(f"{name}: is not a table; write settings below it, like port = 8470")
     values = {}
     for key, value in table.items():
         if key not in DECLARED:
             near = [RENAMED[key]] if key in RENAMED else get_close_matches(key, DECLARED, 1)
             raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
-        values[key] = _expanded(f"{key} in {name}", value)
+        where = f"{key} in {name}"
+        values[key] = typed(where, key, _expanded(where, value))
     return ConfigFile(name, values)
 
 
