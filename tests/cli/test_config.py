@@ -76,6 +76,24 @@ def test_the_file_is_the_named_one_else_of_this_folder_else_of_the_project(folde
     assert shown(ONCUE_CONFIG="named.toml")["worker_name"] == ("named", "named.toml")
 
 
+def test_a_folder_in_place_of_the_file_is_refused(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.oncue]\nworker_name = "project"')
+    (folder / "oncue.toml").mkdir()
+
+    for arguments in ((), ("--config", "oncue.toml")):
+        refused = ask("show", *arguments)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "cannot read oncue.toml: Is a directory" in refused.stderr
+
+
+def test_a_link_to_nothing_in_place_of_the_file_is_refused(folder: Path) -> None:
+    (folder / "pyproject.toml").symlink_to("nowhere")
+    assert "cannot read pyproject.toml: No such file" in ask("show").stderr
+
+    (folder / "oncue.toml").symlink_to("nowhere")
+    assert "cannot read oncue.toml: No such file" in ask("show").stderr
+
+
 def test_variables_in_a_file_are_replaced(folder: Path) -> None:
     (folder / "oncue.toml").write_text('engine = "${BASE}/jobs"\ntasks = ["${APP}.tasks", "other"]')
 

@@ -49,10 +49,10 @@ def read_config(given: str | None) -> ConfigFile | None:
         if not given.strip():
             raise click.UsageError("--config is empty; name a file")
         return _checked(given, _load(Path(given)))
-    if Path("oncue.toml").is_file():
+    if os.path.lexists("oncue.toml"):  # a folder, too, or a link to nothing: it was meant to be the file
         return _checked("oncue.toml", _load(Path("oncue.toml")))
     project = Path("pyproject.toml")
-    tools = _load(project).get("tool") if project.is_file() else None
+    tools = _load(project).get("tool") if os.path.lexists(project) else None
     table = tools.get("oncue") if isinstance(tools, dict) else None
     return None if table is None else _checked("[tool.oncue] in pyproject.toml", table)
 
