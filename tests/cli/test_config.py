@@ -94,6 +94,12 @@ def test_a_link_to_nothing_in_place_of_the_file_is_refused(folder: Path) -> None
     assert "cannot read oncue.toml: No such file" in ask("show").stderr
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('worker_name = "ä"', "utf-8-sig")
+
+    assert shown()["worker_name"] == ("ä", "oncue.toml")
+
+
 def test_variables_in_a_file_are_replaced(folder: Path) -> None:
     (folder / "oncue.toml").write_text('engine = "${BASE}/jobs"\ntasks = ["${APP}.tasks", "other"]')
 

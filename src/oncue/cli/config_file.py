@@ -59,7 +59,7 @@ def read_config(given: str | None) -> ConfigFile | None:
 
 def _load(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as no:
         raise click.UsageError(f"cannot read {file}: {no.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as no:
