@@ -6,14 +6,14 @@ docs/running.md are made from these declarations.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal, get_type_hints
 
 import msgspec
 
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.setting_declaration import ALL, API, SCHEDULER, WORKER, Declaration, Roles, declarations, setting
 
-__all__ = ["ALL", "DECLARED", "Declaration", "Roles", "Settings"]
+__all__ = ["ALL", "DECLARED", "KINDS", "Declaration", "Roles", "Settings"]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -372,3 +372,4 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 DECLARED: Final = dict(zip(Settings.__struct_fields__, declarations, strict=True))
+KINDS: Final[dict[str, Any]] = get_type_hints(Settings)

@@ -16,9 +16,22 @@ _MAIL = re.compile(r"[^@\s<>]+@[^@\s<>]+")
 def check_settings(settings: Settings) -> Settings:
     """Return the settings. Invalid: all that is wrong with them."""
     problems = [Problem(name, "bad_setting", message) for name, is_right, message in _RULES if not is_right(settings)]
+    problems += _of_mail_server(settings.smtp)
     if problems:
         raise Invalid(*problems)
     return settings
+
+
+def _of_mail_server(url: str) -> tuple[Problem, ...]:
+    if not url:
+        return ()
+    from oncue.executors.mailing import mail_server  # here: few processes send mail
+
+    try:
+        mail_server(url)
+    except Invalid as wrong:
+        return wrong.problems
+    return ()
 
 
 def _roles(name: str) -> Callable[[Settings], bool]:

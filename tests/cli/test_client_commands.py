@@ -471,6 +471,11 @@ class TestNoServer:
         (("jobs", "create"), "--task is required"),
         (("jobs", "edit", J1), "no field to change"),
         (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is not a JSON object"),
+        (
+            ("jobs", "create", "--task", "t", "--payload", r'{"a": ["b", "\ud800"]}'),
+            "--payload is not a JSON object: a.1: has a NUL or half a surrogate pair",
+        ),
+        (("enqueue", "t", r'n:="\ud800"'), "what follows := is not JSON: has a NUL or half a surrogate pair"),
         (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "cannot read nowhere.json"),
         (("jobs", "create", "--task", "t", "--field", "x"), "has no '='"),
         (("jobs", "create", "--task", "t", "--timezone", "UTC"), "needs a cron expression"),

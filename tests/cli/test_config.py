@@ -76,6 +76,30 @@ def test_the_file_is_the_named_one_else_of_this_folder_else_of_the_project(folde
     assert shown(ONCUE_CONFIG="named.toml")["worker_name"] == ("named", "named.toml")
 
 
+def test_a_folder_in_place_of_the_file_is_refused(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.oncue]\nworker_name = "project"')
+    (folder / "oncue.toml").mkdir()
+
+    for arguments in ((), ("--config", "oncue.toml")):
+        refused = ask("show", *arguments)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "cannot read oncue.toml: Is a directory" in refused.stderr
+
+
+def test_a_link_to_nothing_in_place_of_the_file_is_refused(folder: Path) -> None:
+    (folder / "pyproject.toml").symlink_to("nowhere")
+    assert "cannot read pyproject.toml: No such file" in ask("show").stderr
+
+    (folder / "oncue.toml").symlink_to("nowhere")
+    assert "cannot read oncue.toml: No such file" in ask("show").stderr
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('worker_name = "ä"', "utf-8-sig")
+
+    assert shown()["worker_name"] == ("ä", "oncue.toml")
+
+
 def test_variables_in_a_file_are_replaced(folder: Path) -> None:
     (folder / "oncue.toml").write_text('engine = "${BASE}/jobs"\ntasks = ["${APP}.tasks", "other"]')
 
@@ -102,6 +126,21 @@ def test_names_of_before_lead_to_settings_that_exist() -> None:
         ("port = ", "oncue.toml is not TOML"),
         ("[port]\nx = 1", "port in oncue.toml: is a table"),
         ('log_level = "loud"', "'log_level in oncue.toml': 'loud' is not one of"),
+        ("port = true", "port in oncue.toml: is true; write a whole number, like port = 8470"),
+        ("port = [1]", "port in oncue.toml: is a list; write a whole number"),
+        ("concurrency = 1.9", "concurrency in oncue.toml: is 1.9; write a whole number, like concurrency = 1000"),
+        ("threads = 2026-01-31", "threads in oncue.toml: is a date or time; write a whole number"),
+        ("worker_cpu = false", "worker_cpu in oncue.toml: is false; write a number"),
+        ("queues = [true, 7]", 'queues in oncue.toml: is true; write texts in quotes, like queues = ["a", "b"]'),
+        ('queues = ["a", 7]', "queues in oncue.toml: is 7; write texts in quotes"),
+        ('queues = [["a"]]', "queues in oncue.toml: is a list; write texts in quotes"),
+        ("queues = 7", "queues in oncue.toml: is 7; write texts in quotes"),
+        ("reap = 1", "reap in oncue.toml: is 1; write true or false"),
+        ("host = true", "host in oncue.toml: is true; write a text in quotes"),
+        ("worker_name = 7", "worker_name in oncue.toml: is 7; write a text in quotes"),
+        ('engine = ["a"]', "engine in oncue.toml: is a list; write a text in quotes"),
+        ("lease = 20", 'lease in oncue.toml: is 20; write a duration in quotes, like lease = "15s"'),
+        ("notify = false", 'notify in oncue.toml: is false; write "on" or "off" or "only"'),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_the_file(folder: Path, text: str, said: str) -> None:
@@ -111,6 +150,33 @@ def test_what_is_wrong_in_a_file_is_named_with_the_file(folder: Path, text: str,
 
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert said in answer.stderr
+
+
+def test_texts_stand_for_every_type_in_a_file(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('port = "${PORT}"\nreap = "${REAP}"\nworker_cpu = "1.5"\nqueues = "${QUEUES}"')
+
+    found = shown(PORT="9000", REAP="true", QUEUES="mail, default")
+
+    values = [found[name][0] for name in ("port", "reap", "worker_cpu", "queues")]
+    assert values == [9000, True, 1.5, ["mail", "default"]]
+
+
+def test_numbers_in_a_file_stay_what_they_are(folder: Path) -> None:
+    (folder / "oncue.toml").write_text("worker_cpu = 2\nreserved_for_high = 0.5\nthreads = 7")
+
+    found = shown()
+
+    assert [found[name][0] for name in ("worker_cpu", "reserved_for_high", "threads")] == [2, 0.5, 7]
+
+
+@pytest.mark.parametrize("text", ["tool.oncue = 7", "[tool]\noncue = 'x'", "[[tool.oncue]]\nport = 1"])
+def test_settings_that_are_no_table_are_refused(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(text)
+
+    refused = ask("check")
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "[tool.oncue] in pyproject.toml: is not a table" in refused.stderr
 
 
 def test_a_wrong_value_is_named_as_it_was_given(folder: Path) -> None:
@@ -160,6 +226,43 @@ def test_passwords_are_not_shown() -> None:
     assert found["engine"][0] == "postgresql://ada:•••@db/x"
     assert found["smtp"][0] == "smtp://me:•••@mail:587"
     assert "hunter22" not in ask("show", ONCUE_ENGINE="postgresql://ada:hunter22@[db/x").stdout
+
+
+@pytest.mark.parametrize("parameter", ["password", "sslpassword", "pass%77ord", "anything"])
+@pytest.mark.parametrize("from_file", [True, False])
+def test_secrets_in_parameters_are_not_shown(folder: Path, parameter: str, from_file: bool) -> None:
+    url = f"postgresql://ada@db:1/x?schema=jobs&{parameter}=geheim"
+    archive = "s3://bucket/old?secret_access_key=geheim"
+    if from_file:
+        (folder / "oncue.toml").write_text(f'engine = "{url}"\narchive = "{archive}"')
+    given = {} if from_file else {"ONCUE_ENGINE": url, "ONCUE_ARCHIVE": archive}
+
+    found = shown(**given)
+
+    assert found["engine"][0] == f"postgresql://ada@db:1/x?schema=jobs&{parameter}=•••"
+    assert found["archive"][0] == "s3://bucket/old?secret_access_key=•••"
+    assert "geheim" not in ask("show", **given).stdout
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "smtp://u:ge/heim@h:25",
+        "smtp://u:25/heim@h",
+        "smtp://u:25#heim@h",
+        "smtp://u:25?heim@h",
+        "u:geheim@h",
+        "smtp://",
+    ],
+)
+def test_a_wrong_mail_server_is_refused_without_its_password(url: str) -> None:
+    for command in ("show", "check"):
+        refused = ask(command, ONCUE_SMTP=url)
+
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "ONCUE_SMTP: is not the URL of a mail server; write smtp://user:password@host:587" in refused.stderr
+        assert "characters of the password as %XX" in refused.stderr
+        assert "heim" not in refused.stderr
 
 
 def test_rare_options_are_shown_on_request() -> None:

@@ -207,8 +207,9 @@ def test_a_schema_that_another_program_uses_is_shared_unless_names_clash(postgre
 
 
 def test_contract_creates_no_database(tmp_path: Path) -> None:
-    answer = migrate(f"sqlite:///{tmp_path / 'x.db'}", "--contract", "--data-dir", str(tmp_path / "none"))
+    answer = migrate(f"sqlite:///{tmp_path / 'x.db'}?key=geheim", "--contract", "--data-dir", str(tmp_path / "none"))
 
     assert answer.exit_code == 1
     assert "there is no database at" in answer.stderr
+    assert "geheim" not in answer.stderr
     assert list(tmp_path.iterdir()) == []

@@ -101,3 +101,13 @@ def test_rows_of_any_types_are_listed(shop: sqlite3.Connection) -> None:
     for options in ((), ("--json",)):
         listed = relay("--from", "sqlite:///app.db", "--list", *options)
         assert (listed.exit_code, "yesterday" in listed.stdout, str(2**63 - 1) in listed.stdout) == (0, True, True)
+
+
+def test_a_wrong_url_is_refused_without_its_password(stand_in: StandIn) -> None:
+    stand_in(lambda _: (201, {}))
+
+    refused = relay("--from", "postgresql://ada:gehe/im@db/shop", "--once")
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "--from: this URL cannot be read: write postgresql://user:password@host:port/database" in refused.stderr
+    assert "gehe" not in refused.stderr

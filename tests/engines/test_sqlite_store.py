@@ -214,12 +214,13 @@ class TestTrouble:
 
 
 class TestOpening:
-    @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite:///", "sqlite:///oncue.db?mode=ro"])
+    @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite:///", "sqlite:///oncue.db?key=geheim"])
     async def test_what_is_no_file_is_refused(self, url: str) -> None:
         with pytest.raises(Invalid, match="names no file") as refused:
             await SqliteEngine.open(Settings(engine=url))
 
         assert refused.value.problems[0].path == "engine"
+        assert "geheim" not in str(refused.value)
 
     async def test_only_its_owner_may_read_it(self, engine: SqliteEngine, path: Path) -> None:
         await engine.accounts.user("ada", NOW)

@@ -225,12 +225,13 @@ async def test_a_schema_that_is_old_is_left_alone(settings: Settings, monkeypatc
 
 async def test_a_store_that_is_not_there_is_not_created(tmp_path: Path) -> None:
     folder = tmp_path / "none"
-    settings = Settings(engine=f"sqlite:///{folder / 'x.db'}", data_dir=str(folder))
+    settings = Settings(engine=f"sqlite:///{folder / 'x.db'}?key=geheim", data_dir=str(folder))
 
     [found, *others] = await diagnose(settings, SystemClock())
 
     assert (found.check, found.state) == ("database", State.PROBLEM)
     assert "there is no database at" in found.seen
+    assert "geheim" not in found.seen
     assert wrong(others) == []
     assert not folder.exists()
 

@@ -124,3 +124,11 @@ def test_other_urls_are_refused(url: str) -> None:
 
 def test_without_a_url_it_is_a_folder_in_the_data_folder(tmp_path: Path) -> None:
     assert storage_url(Settings(data_dir=str(tmp_path / "a b"))) == f"file://{tmp_path}/a%20b/objects"
+
+
+async def test_an_error_names_a_bucket_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    storage = open_storage(Settings(storage="az://container?sig=geheim"), SystemClock())
+
+    with pytest.raises(StorageUnavailable, match=r"head at az://container\?sig=•••:"):
+        await storage.size(KEY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -13,9 +12,10 @@ from oncue.cli.output import ONE, Output
 from oncue.cli.printing import print_table, say
 from oncue.cli.refusing import WRONG_USAGE, refusals
 from oncue.cli.roles import options, settings_of
-from oncue.cli.settings_options import FILE, KINDS, options_of, variable, written
+from oncue.cli.settings_options import FILE, options_of, variable, written
 from oncue.domain.instants import Duration, show_duration
-from oncue.settings import ALL, DECLARED, Settings
+from oncue.domain.shown_url import shown_url
+from oncue.settings import ALL, DECLARED, KINDS, Settings
 
 EXAMPLES = """\b
 Examples:
@@ -36,7 +36,7 @@ Examples:
   oncue config show
   ONCUE_PORT=9000 oncue config show --json
 
-Passwords in URLs are not shown.
+Passwords in URLs are not shown, nor parameters of URLs that may be secret.
 """
 CHECK = """\b
 Examples:
@@ -107,16 +107,8 @@ def _source(name: str) -> str:
 def _shown(name: str, value: Any) -> Any:
     if KINDS[name] is Duration:
         return show_duration(value)
-    return without_password(value) if isinstance(value, str) and "://" in value else value
-
-
-def without_password(url: str) -> str:
-    """A URL that cannot be understood is not shown at all: its password could be anywhere."""
-    try:
-        password = urlsplit(url).password
-    except ValueError:
-        return "•••"
-    return url.replace(f":{password}@", ":•••@") if password else url
+    is_url = DECLARED[name].metavar == "URL" or (isinstance(value, str) and "://" in value)
+    return shown_url(value) if is_url else value
 
 
 def _text(value: Any) -> str:

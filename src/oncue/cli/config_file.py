@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from oncue.cli.file_values import typed
 from oncue.settings import DECLARED
 
 RENAMED: Final = {
@@ -48,29 +49,33 @@ def read_config(given: str | None) -> ConfigFile | None:
         if not given.strip():
             raise click.UsageError("--config is empty; name a file")
         return _checked(given, _load(Path(given)))
-    if Path("oncue.toml").is_file():
+    if os.path.lexists("oncue.toml"):  # a folder, too, or a link to nothing: it was meant to be the file
         return _checked("oncue.toml", _load(Path("oncue.toml")))
     project = Path("pyproject.toml")
-    table = _load(project).get("tool", {}).get("oncue") if project.is_file() else None
+    tools = _load(project).get("tool") if os.path.lexists(project) else None
+    table = tools.get("oncue") if isinstance(tools, dict) else None
     return None if table is None else _checked("[tool.oncue] in pyproject.toml", table)
 
 
 def _load(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as no:
         raise click.UsageError(f"cannot read {file}: {no.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as no:
         raise click.UsageError(f"{file} is not TOML: {no}") from None
 
 
-def _checked(name: str, table: dict[str, Any]) -> ConfigFile:
+def _checked(name: str, table: Any) -> ConfigFile:
+    if not isinstance(table, dict):
+        raise click.UsageError(f"{name}: is not a table; write settings below it, like port = 8470")
     values = {}
     for key, value in table.items():
         if key not in DECLARED:
             near = [RENAMED[key]] if key in RENAMED else get_close_matches(key, DECLARED, 1)
             raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
-        values[key] = _expanded(f"{key} in {name}", value)
+        where = f"{key} in {name}"
+        values[key] = typed(where, key, _expanded(where, value))
     return ConfigFile(name, values)
 
 

@@ -11,6 +11,7 @@ from oncue.cli import time_option
 from oncue.cli.asking import SERVER, asking, tell
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow
+from oncue.cli.job_options import json_fault
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.roles import options
 from oncue.cli.sentences import created
@@ -96,7 +97,7 @@ def payload_from(parameters: tuple[str, ...]) -> dict[str, Any]:
         try:
             payload[name] = msgspec.json.decode(value) if as_json else value
         except msgspec.DecodeError as wrong:
-            raise click.UsageError(f"{one!r}: what follows := is not JSON: {wrong}") from None
+            raise click.UsageError(f"{one!r}: what follows := is not JSON: {json_fault(value, wrong)}") from None
     return payload
 
 

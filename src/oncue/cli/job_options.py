@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.printing import say
 from oncue.cli.time_option import is_local, local_zone
+from oncue.domain.plain_json import not_plain
 from oncue.domain.schedule_fields import rescheduled
 
 _KEY = click.option("--key", help="Your own stable key, unique among your jobs.")
@@ -127,7 +129,17 @@ def _object(text: bytes, option: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as wrong:
-        raise click.UsageError(f"{option} is not a JSON object: {wrong}") from None
+        raise click.UsageError(f"{option} is not a JSON object: {json_fault(text, wrong)}") from None
+
+
+def json_fault(text: bytes | str, wrong: msgspec.DecodeError) -> str:
+    """Return what is wrong with JSON. The parser misnames half a surrogate pair, which Python's own takes."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return str(wrong)
+    faults = (one for one in not_plain(value, "") if one.code == "bad_text")
+    return next((f"{one.path[1:]}: {one.message}".removeprefix(": ") for one in faults), str(wrong))
 
 
 def _json_or_text(value: str) -> Any:

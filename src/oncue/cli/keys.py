@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oncue.cli.asking import LISTS, SERVER, asking, names_server, tell, tell_data, tell_whole_list
-from oncue.cli.config import without_password
 from oncue.cli.each import on_each
 from oncue.cli.naming import id_among, several_ids
 from oncue.cli.output import Form, Output
@@ -19,6 +18,7 @@ from oncue.cli.settings_options import WHERE, options_named
 from oncue.cli.tables import Column, Kind, Table
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import moment
+from oncue.domain.shown_url import shown_url
 from oncue.shapes.accounts import Key
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _store(asked: dict[str, Any], given: dict[str, Any], output: Output, *, init
 
     async def add(settings: Settings) -> tuple[str, StoredKey]:
         if not init and not (await pending(settings)).version:
-            where = without_password(settings.engine)
+            where = shown_url(settings.engine)
             raise OncueError(f"There is no database of oncue at {where}. Correct --engine, or create it with --init.")
         return await add_key(settings, **checked)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from oncue.cli.refusing import WRONG_USAGE, refusals, refuse
-from oncue.cli.settings_options import HELP_ALL, KINDS, written
+from oncue.cli.settings_options import HELP_ALL, written
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, Duration, parse_duration
-from oncue.settings import DECLARED, Settings
+from oncue.settings import DECLARED, KINDS, Settings
 from oncue.settings_checks import check_settings
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -11,13 +11,12 @@ from click.core import ParameterSource
 from oncue.cli.config_file import read_config
 from oncue.cli.numbers import FiniteRange
 from oncue.domain.instants import Duration, show_duration
-from oncue.settings import DECLARED, Declaration, Roles, Settings
+from oncue.settings import DECLARED, KINDS, Declaration, Roles, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
 
 DEFAULTS: Final = Settings()
-KINDS: Final = get_type_hints(Settings)
 LARGEST: Final = 2**53  # which every database and every reader of JSON can hold
 METAVARS: Final = {Duration: "TIME", int: "N", float: "N"}
 WHERE: Final = ("engine", "data_dir")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.plain_text import printable
+from oncue.domain.shown_url import shown_url
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending
 from oncue.settings import Settings
@@ -40,7 +41,9 @@ async def contract(settings: Settings) -> list[int]:
     OncueError: there is no database, or processes that are too old for one of them use it.
     """
     if not may_exist(settings.engine):
-        raise OncueError(f"there is no database at {printable(settings.engine)}: correct --engine or --data-dir")
+        raise OncueError(
+            f"there is no database at {printable(shown_url(settings.engine))}: correct --engine or --data-dir"
+        )
     return await _engine(settings.engine).contract(settings)
 
 

@@ -43,6 +43,8 @@ def mail_server(url: str) -> MailServer | None:
         raise _wrong() from None
     if not parts.hostname or asked.keys() - {"tls", "secret"} or asked.get("tls", "on") not in ("on", "off"):
         raise _wrong()
+    if parts.path not in ("", "/") or parts.fragment:  # of a password that has these characters
+        raise _wrong()
     how = "on" if parts.scheme == "smtps" else "off" if asked.get("tls") == "off" else "starttls"
     user, password = (None if one is None else unquote(one) for one in (parts.username, parts.password))
     return MailServer(parts.hostname, port, user, password, asked.get("secret"), how)
@@ -50,7 +52,8 @@ def mail_server(url: str) -> MailServer | None:
 
 def _wrong() -> Invalid:
     example = "smtp://user:password@host:587, smtps://host:465, or with ?tls=off or ?secret=NAME"
-    return Invalid.of("smtp", "bad_url", f"is not the URL of a mail server; write {example}")
+    advice = f"write {example}, and special characters of the password as %XX"
+    return Invalid.of("smtp", "bad_url", f"is not the URL of a mail server; {advice}")
 
 
 def mail_of(

@@ -85,8 +85,10 @@ async def opened(url: str, table: str) -> AsyncIterator[Source]:
     elif url.startswith(("postgresql://", "postgres://")):
         import asyncpg
 
+        from oncue.engines.postgres.connecting import unreadable_as_invalid
+
         sql = Statements(table, "$1", "$2", "$3")
-        with _from_postgres(sql):
+        with _from_postgres(sql), unreadable_as_invalid("--from"):
             connection = await asyncpg.connect(url, timeout=CONNECTED_WITHIN, command_timeout=CONNECTED_WITHIN)
         try:
             yield PostgresSource(connection, sql)

@@ -14,6 +14,7 @@ from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
 from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreUnavailable
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.plain_text import printable
+from oncue.domain.shown_url import shown_url
 from oncue.engines.open import is_file, may_exist, open_engine, pending
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending, named
@@ -58,7 +59,7 @@ async def diagnose(settings: Settings, clock: Clock) -> list[Diagnosis]:
 async def _look_at_database(settings: Settings, clock: Clock, found: list[Diagnosis]) -> None:
     """Add to what is found step by step: what was seen before an outage stays."""
     if not may_exist(settings.engine):
-        found.append(problem("database", f"there is no database at {printable(settings.engine)}", CREATE_IT))
+        found.append(problem("database", f"there is no database at {printable(shown_url(settings.engine))}", CREATE_IT))
         return
     found.append(schema(await pending(settings)))
     if found[-1].state is State.PROBLEM:

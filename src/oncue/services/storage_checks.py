@@ -12,6 +12,7 @@ from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.plain_text import printable
 from oncue.domain.reference import RANDOM_BYTES, Reference
+from oncue.domain.shown_url import shown_url
 from oncue.services.spool import Waiting, waiting_in
 from oncue.settings import Settings
 from oncue.storage.open import open_archive, open_storage
@@ -39,7 +40,7 @@ async def diagnose_storage(settings: Settings, clock: Clock) -> list[Diagnosis]:
 async def _probe(storage: Storage, clock: Clock) -> Diagnosis:
     """Put, get and delete a small object."""
     key, asked = f"{PROBE}/{secrets.token_hex(RANDOM_BYTES)}", clock.monotonic()
-    where = printable(storage.url)
+    where = printable(shown_url(storage.url))
     if storage.is_new():  # an object would make it look like the right one
         return ok("storage", f"{where} is empty; if large values were stored before, check that it is mounted")
     try:
@@ -67,7 +68,7 @@ async def _reach(archive: Storage) -> Diagnosis:
             await archive.size(f"{PROBE}/none")
     except (StorageRefused, StorageUnavailable, TimeoutError) as no:
         return problem("archive", str(no) or f"no answer within {TIME_LIMIT // SECOND} s", REACH_ARCHIVE)
-    return ok("archive", f"{printable(archive.url)} answers")
+    return ok("archive", f"{printable(shown_url(archive.url))} answers")
 
 
 def spooled(folder: Path, waiting: Waiting) -> list[Diagnosis]:

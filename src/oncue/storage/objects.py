@@ -17,6 +17,7 @@ from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant, instant
 from oncue.domain.plain_text import kind_of
 from oncue.domain.reference import Reference
+from oncue.domain.shown_url import shown_url
 from oncue.log import log
 from oncue.metrics.metric import OTHER
 from oncue.metrics.numbers import Numbers
@@ -140,7 +141,7 @@ class ObjectStorage:
                     await asyncio.to_thread(self._find_folder, self._folder, op)
                 yield self._opened()
         except Exception as error:
-            kind, ours = _ours(error, op, self.url, key)
+            kind, ours = _ours(error, op, shown_url(self.url), key)
             self._numbers.add(STORAGE_ERRORS, op, kind)
             raise ours from error
         finally:

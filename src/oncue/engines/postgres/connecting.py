@@ -91,14 +91,14 @@ def read_address(url: str) -> Address:
 
 
 @contextmanager
-def unreadable_as_invalid() -> Iterator[None]:
+def unreadable_as_invalid(name: str = "engine") -> Iterator[None]:
     """Report an invalid URL. Quotes only those parts of it that cannot be part of the password."""
     try:
         yield
     except ValueError as wrong:
         known = f" ({wrong})" if isinstance(wrong, asyncpg.ClientConfigurationError) else ""
         raise Invalid.of(
-            "engine",
+            name,
             "bad_engine",
             f"this URL cannot be read{known}: write postgresql://user:password@host:port/database, and special "
             "characters of the password as %XX",

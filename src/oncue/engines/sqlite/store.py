@@ -22,6 +22,7 @@ import apsw
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
+from oncue.domain.shown_url import shown_url
 from oncue.engines.sqlite.connecting import FileLock, Place, open_private, refuse_what_is_no_file
 from oncue.engines.sqlite.reasons import REFUSED, reason, refusal
 from oncue.settings import Settings
@@ -65,7 +66,7 @@ def path_of(url: str) -> Path:
         raise Invalid.of(
             "engine",
             "bad_engine",
-            f"{url!r} names no file, and oncue needs one: write sqlite:///oncue.db",
+            f"{shown_url(url)!r} names no file, and oncue needs one: write sqlite:///oncue.db",
         )
     return Path(name)
 
