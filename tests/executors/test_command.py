@@ -157,7 +157,7 @@ class TestFailures:
 
         assert (told[0], told[2]) == (kind, False)
         assert said in told[1]
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
 
 
 @pytest.mark.kills
@@ -192,7 +192,7 @@ class TestContainment:
         for _ in range(20):
             await run("true")
 
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
 
 
 async def cancel(running: asyncio.Task[dict[str, object]]) -> None:

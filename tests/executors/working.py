@@ -84,8 +84,9 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+def open_descriptors() -> set[str]:
+    """Compare with `<=`: the garbage collector may close some that tests before left behind."""
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
 def _processes() -> Iterator[int]:
