@@ -22,6 +22,7 @@ from oncue.domain.keys import key_hash, make_key
 from oncue.domain.reference import Kind, Reference, read_reference
 from oncue.domain.run import Claimed, RunView, State
 from oncue.engines.port import Key, Role, StoredObject
+from oncue.engines.port.history import LOG_INLINE
 from oncue.executors import capture
 from oncue.services.run_log import RunLog
 from oncue.services.storage_cleaning import StorageCleaning
@@ -428,6 +429,34 @@ async def test_a_log_that_storage_does_not_take_follows_later(
     broken.error = None
     await stored(crew)
     assert len((await reader.get(f"/v1/runs/{run_id}/logs")).text.splitlines()) == 500
+
+
+async def test_the_beginning_of_a_log_ends_between_two_characters(
+    store: Store, stage: Talkative, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    stage.first_words = "x" + "€" * 100_000
+    undo = capture.install()
+    try:
+        run_id = await talked(store, crew, words=0)
+    finally:
+        undo()
+    await stored(crew)
+
+    parts = (await reader.get(f"/v1/runs/{run_id}/logs", params={"format": "json"})).json()["parts"]
+
+    texts = [part["text"] for part in parts[:2]]  # the third is a line of our own
+    assert ([len(text) for text in texts], "".join(texts)) == ([87_382, 12_619], stage.first_words)
+
+
+async def test_the_beginning_of_a_log_can_be_read_while_storage_is_away(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Broken(monkeypatch)
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    run_id = await talked(store, crew, words=4_000, length=1_000)
+
+    assert len((await reader.get(f"/v1/runs/{run_id}/logs")).content) == LOG_INLINE
 
 
 async def test_what_a_task_writes_does_not_pass_for_a_reference(

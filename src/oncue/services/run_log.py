@@ -20,6 +20,7 @@ from oncue.domain.reference import MARK, RANDOM_BYTES, Kind, Reference, object_k
 from oncue.domain.run import Claimed
 from oncue.domain.run_log import PARTS, start_of
 from oncue.engines.port import Engine, StoredObject
+from oncue.engines.port.history import LOG_INLINE
 from oncue.storage.compression import compress
 from oncue.storage.port import Storage
 
@@ -74,6 +75,7 @@ class RunLog:
         "_cut",
         "_end",
         "_end_size",
+        "_inline_room",
         "_left_out",
         "_next",
         "_put_so_far",
@@ -93,6 +95,7 @@ class RunLog:
         self._unsure: bytes | None = None  # a part that may have been stored: it is stored again as it was
         self._chunks: deque[Chunk] = deque()
         self.inline = True  # the database still takes text
+        self._inline_room = LOG_INLINE  # bytes that the database still takes
         self._room = to.cap
         self._counted = run.token == 1  # nothing is stored before the first start
         self._next = run.token * PARTS  # of each start, also of one that returned to the queue
@@ -105,7 +108,7 @@ class RunLog:
 
     def write(self, said: bytes) -> None:
         if not self._cut and (len(said) > self._room or self._to.crowded):
-            fits = said[: self._room].decode(errors="ignore").encode()
+            fits = _beginning(said, self._room)
             said = said[len(fits) :]
             self._add(fits + CUT.format(cap=self._to.cap).encode())
             self._cut = True
@@ -147,9 +150,14 @@ class RunLog:
     async def _store_inline(self) -> None:
         if self._unsure is None:
             text = b"".join(self._words.popleft() for _ in range(len(self._words)))
-            self._unsure = b"\\x01" + text[1:] if text.startswith(MARK) else text  # it must not pass for a reference
-        if await self._to.engine.history.append_log(self._run.run_id, self._next, self._unsure, self._to.clock.now()):
+            text = b"\\x01" + text[1:] if text.startswith(MARK) else text  # it must not pass for a reference
+            self._unsure = _beginning(text, self._inline_room)
+            if len(self._unsure) < len(text):
+                self._words.appendleft(text[len(self._unsure) :])
+        append, run_id, now = self._to.engine.history.append_log, self._run.run_id, self._to.clock.now()
+        if self._unsure and await append(run_id, self._next, self._unsure, now):
             self._next += 1
+            self._inline_room -= len(self._unsure)
             self._to.stored(len(self._unsure))
         else:
             self.inline = False
@@ -161,6 +169,7 @@ class RunLog:
         parts = await self._to.engine.history.read_log(self._run.run_id)
         earlier = sum(size_of(part.text) for part in parts if start_of(part.number) != self._run.token)
         self._room = max(0, self._room - earlier)
+        self._inline_room -= sum(len(part.text) for part in parts if not part.text.startswith(MARK))
         self._counted = True
 
     async def _store_chunks(self, last: bool) -> bool:
@@ -200,3 +209,8 @@ class RunLog:
         self._words.clear()
         self._chunks.clear()
         self._unsure = None
+
+
+def _beginning(text: bytes, room: int) -> bytes:
+    """As much of a text as fits, without a part of a character."""
+    return text if len(text) <= room else text[: max(room, 0)].decode(errors="ignore").encode()
