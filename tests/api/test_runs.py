@@ -1,7 +1,8 @@
 """Runs over REST: shown in every state, cancelled with the truth as the answer, tried anew."""
 
 import asyncio
-from uuid import uuid4
+from collections.abc import Sequence
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Desk
@@ -9,11 +10,12 @@ from tests.api.conftest import Desk
 from oncue.api.runs import CANCEL_TIMEOUT
 from oncue.api.views import LARGEST_SHOWN
 from oncue.domain import attempt
+from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.job import decode_spec
 from oncue.domain.run import State
-from oncue.domain.run_log import PARTS
-from oncue.engines.port import Hint, Topic
+from oncue.domain.run_log import PARTS, caught_up, delayed, waits
+from oncue.engines.port import Hint, Topic, Worker
 
 
 async def test_a_run_is_shown_from_waiting_to_succeeded(desk: Desk) -> None:
@@ -392,3 +394,108 @@ async def test_a_log_is_read_in_parts_until_it_is_complete(desk: Desk) -> None:
     for query in ("format=json&tail=1", "format=json&follow=true", "limit=5", "format=xml"):
         assert (await desk.call("GET", f"/v1/runs/{run_id}/logs?{query}")).status_code == 422
     assert (await desk.call("GET", f"/v1/runs/{run_id}/logs?format=json", key="bob")).status_code == 404
+
+
+async def test_a_live_run_that_has_logged_nothing_yet_has_no_complete_log(desk: Desk) -> None:
+    run_id = (await desk.create())["job_id"]
+    path = f"/runs/{run_id}/logs?format=json"
+
+    found = await desk.get(path)
+
+    await desk.store.history.append_log(RunId(UUID(run_id)), PARTS, b"one\n", desk.store.now)
+    rest = await desk.get(f"{path}&after={found['next_after']}")
+    assert [part["text"] for part in rest["parts"]] == ["one\n"]
+
+
+async def late_log(desk: Desk) -> tuple[RunId, WorkerId]:
+    """A run that has ended, and whose worker waits to store the rest of its log."""
+    store = desk.store
+    await desk.create()
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    await store.history.append_log(run.run_id, PARTS, b"one\n", store.now)
+    await store.history.append_log(run.run_id, delayed(1), waits(worker), store.now)
+    await store.succeed(worker, run)
+    return run.run_id, worker
+
+
+async def read_text(desk: Desk, run_id: RunId) -> tuple[str, str | None]:
+    answer = await desk.call("GET", f"/v1/runs/{run_id}/logs")
+    return answer.text, answer.headers.get("Log-Delayed")
+
+
+async def test_a_log_of_which_a_part_is_not_stored_yet_is_not_complete(desk: Desk) -> None:
+    (run_id, _), store = await late_log(desk), desk.store
+    path = f"/runs/{run_id}/logs?format=json"
+
+    first = await desk.get(path)
+    nothing = await desk.get(f"{path}&after={first['next_after']}")
+    assert ([part["text"] for part in first["parts"]], first["next_after"]) == (["one\n"], PARTS)
+    assert nothing == {"parts": [], "next_after": PARTS}
+    assert await read_text(desk, run_id) == ("one\n", "true")
+
+    await store.history.append_log(run_id, PARTS + 1, b"two\n", store.now)
+    assert (await desk.get(f"{path}&after={PARTS}"))["next_after"] == PARTS + 1
+    await store.history.append_log(run_id, caught_up(1), b"", store.now)
+
+    rest = await desk.get(f"{path}&after={PARTS}")
+    assert ([part["text"] for part in rest["parts"]], rest["next_after"]) == (["two\n"], None)
+    assert await read_text(desk, run_id) == ("one\ntwo\n", None)
+
+
+async def test_nobody_waits_for_the_log_of_a_worker_that_is_gone_and_its_readers_are_told(desk: Desk) -> None:
+    run_id, worker = await late_log(desk)
+    await desk.store.fleet.leave(worker)
+
+    found = await desk.get(f"/runs/{run_id}/logs?format=json")
+
+    lost = "\n… the rest of this log is lost: its worker ended while object storage was unavailable\n"
+    assert ([part["text"] for part in found["parts"]], found["next_after"]) == (["one\n", lost], None)
+    assert await read_text(desk, run_id) == ("one\n" + lost, None)
+
+
+async def test_what_a_worker_stores_just_before_it_goes_is_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches asking for parts, then for workers, and taking both for one moment."""
+    (run_id, worker), store = await late_log(desk), desk.store
+    ask = store.fleet.workers
+
+    async def go_first() -> Sequence[Worker]:
+        await store.history.append_log(run_id, PARTS + 1, b"two\n", store.now)
+        await store.history.append_log(run_id, caught_up(1), b"", store.now)
+        await store.fleet.leave(worker)
+        return await ask()
+
+    monkeypatch.setattr(store.fleet, "workers", go_first)
+
+    assert await read_text(desk, run_id) == ("one\ntwo\n", None)
+
+
+async def test_what_a_later_start_wrote_follows_what_an_earlier_one_still_has_to_store(desk: Desk) -> None:
+    """Catches readers who go on by number, and would miss what comes before it."""
+    (run_id, _), store = await late_log(desk), desk.store
+    await store.history.append_log(run_id, 2 * PARTS, b"again\n", store.now)
+    path = f"/runs/{run_id}/logs?format=json"
+
+    assert [part["text"] for part in (await desk.get(path))["parts"]] == ["one\n"]
+    await store.history.append_log(run_id, PARTS + 1, b"two\n", store.now)
+    await store.history.append_log(run_id, caught_up(1), b"", store.now)
+
+    rest = await desk.get(f"{path}&after={PARTS}")
+    assert ([part["text"] for part in rest["parts"]], rest["next_after"]) == (["two\n", "again\n"], None)
+
+
+async def test_a_log_is_followed_until_its_rest_is_stored(desk: Desk) -> None:
+    (run_id, _), store = await late_log(desk), desk.store
+    following = asyncio.create_task(desk.call("GET", f"/v1/runs/{run_id}/logs?follow=true"))
+    for _ in range(20):
+        await store.clock.advance(SECOND)
+        await asyncio.sleep(0.005)
+    assert not following.done()
+
+    await store.history.append_log(run_id, PARTS + 1, b"two\n", store.now)
+    await store.history.append_log(run_id, caught_up(1), b"", store.now)
+    async with asyncio.timeout(60):
+        while not following.done():
+            await store.clock.advance(SECOND)
+            await asyncio.sleep(0.005)
+    assert following.result().text == "one\ntwo\n"

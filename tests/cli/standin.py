@@ -12,6 +12,12 @@ import msgspec
 Said = tuple[int, Any]
 
 
+class LateLog(str):
+    """A log of which a part is not stored yet."""
+
+    __slots__ = ()
+
+
 class Request(msgspec.Struct, frozen=True):
     method: str
     path: str
@@ -65,6 +71,8 @@ class Handler(BaseHTTPRequestHandler):
         )
         content = said.encode() if isinstance(said, str) else msgspec.json.encode(said)
         self.send_response(status)
+        if isinstance(said, LateLog):
+            self.send_header("Log-Delayed", "true")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import click
 import pytest
 from tests.cli.conftest import Oncue, StandIn, command
-from tests.cli.standin import Request, Said
+from tests.cli.standin import LateLog, Request, Said
 from tests.cli.terminal import ONCUE, on_a_terminal
 from tests.examples.server import PATIENCE
 from tests.whole_job import whole_job
@@ -382,6 +382,37 @@ class TestFollowing:
 
         assert command("runs", "logs", R1, "--follow", "--tail", "1").stdout == "one\ntwo\nthree\n"
         assert asked == [{"after": "0"}, {"after": "9"}, {"after": "13"}]
+
+    def test_a_log_of_which_a_part_is_not_stored_yet_is_followed_on_and_that_is_said_once(
+        self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("oncue.client.waiting.LOG_POLL_INTERVAL", 0)
+        texts = iter([LateLog("one\n"), LateLog(""), "two\n"])
+        stand_in(lambda request: (200, next(texts) if "logs" in request.path else {**RUN, "status": "succeeded"}))
+
+        followed = command("runs", "logs", R1, "--follow")
+
+        assert (followed.exit_code, followed.stdout) == (0, "one\ntwo\n")
+        why = "A part of the log is not stored yet, because object storage is unavailable."
+        assert followed.stderr == f"The run has ended. {why} This waits for it; Ctrl-C ends it.\n"
+
+    def test_a_log_so_far_and_the_end_of_a_run_say_that_a_part_of_the_log_is_not_stored_yet(
+        self, stand_in: StandIn
+    ) -> None:
+        stand_in(
+            lambda request: (
+                (202, {"run_id": R1})
+                if request.method == "POST"
+                else (200, LateLog("one\n") if "logs" in request.path else {**RUN, "status": "succeeded"})
+            )
+        )
+        why = "A part of the log is not stored yet, because object storage is unavailable."
+
+        shown, waited = command("runs", "logs", R1), command("jobs", "run", J1, "--wait")
+
+        assert (shown.stdout, shown.stderr) == ("one\n", f"{why} Wait for it with --follow.\n")
+        assert waited.stdout.startswith("one\n")
+        assert (waited.exit_code, waited.stderr) == (0, f"{why} Read it later with `oncue runs logs {R1} --follow`.\n")
 
     def test_waiting_has_an_end_and_the_exit_code_says_how(self, stand_in: StandIn) -> None:
         stand_in(

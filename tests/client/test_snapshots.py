@@ -199,6 +199,18 @@ class TestRun:
 
         assert either.all(found.log_lines(follow=True)) == ["a", "bc", "d", "e"]
 
+    def test_a_log_of_an_ended_run_is_followed_until_it_is_stored(self, connect: Connect) -> None:
+        late = {"Log-Delayed": "true"}
+        texts = [httpx2.Response(200, text=text, headers=late) for text in ("a\n", "")]
+        texts.append(httpx2.Response(200, text="b\n"))
+        either = connect(wire := Wire(*(one for text in texts for one in (run("succeeded"), text))))
+        told = list[str]()
+
+        added = either.all(either.client.runs.follow_logs(R1, on_delay=lambda: told.append("late")))
+
+        assert (added, told) == (["a\n", "b\n"], ["late"])
+        assert wire.lines[1::2] == [f"GET /v1/runs/{R1}/logs?after={after}" for after in (0, 2, 2)]
+
 
 @dataclass
 class Receipt:

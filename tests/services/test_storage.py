@@ -15,13 +15,15 @@ from tests.services.worker_loops import Stage, StagedCrew, crew_on, work
 
 from oncue import Context
 from oncue.api.application import Application
-from oncue.domain.errors import StorageRefused, StorageUnavailable
+from oncue.domain.errors import StorageRefused, StorageUnavailable, StoreUnavailable
 from oncue.domain.ids import KeyId, RunId
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
 from oncue.domain.keys import key_hash, make_key
 from oncue.domain.reference import Kind, Reference, read_reference
 from oncue.domain.run import Claimed, RunView, State
+from oncue.domain.run_log import NOTES
 from oncue.engines.port import Key, Role, StoredObject
+from oncue.engines.port.history import LOG_INLINE
 from oncue.executors import capture
 from oncue.services.run_log import RunLog
 from oncue.services.storage_cleaning import StorageCleaning
@@ -428,6 +430,96 @@ async def test_a_log_that_storage_does_not_take_follows_later(
     broken.error = None
     await stored(crew)
     assert len((await reader.get(f"/v1/runs/{run_id}/logs")).text.splitlines()) == 500
+
+
+async def is_complete(reader: httpx2.AsyncClient, run_id: RunId) -> bool:
+    path = f"/v1/runs/{run_id}/logs"
+    after = (await reader.get(path, params={"format": "json"})).json()["next_after"]
+    delayed = (await reader.get(path)).headers.get("Log-Delayed")
+    assert (after is None) == (delayed is None)
+    return after is None
+
+
+async def test_until_storage_takes_a_log_its_beginning_can_be_read_and_it_is_not_complete(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Broken(monkeypatch)
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    run_id = await talked(store, crew, words=4_000, length=1_000)
+
+    path = f"/v1/runs/{run_id}/logs"
+    beginning = (await reader.get(path)).content
+    assert (len(beginning), await is_complete(reader, run_id)) == (LOG_INLINE, False)
+
+    broken.error = None
+    await stored(crew)
+    log = (await reader.get(path)).content
+    assert (len(log.splitlines()), log[:LOG_INLINE], await is_complete(reader, run_id)) == (4_000, beginning, True)
+
+
+async def test_the_beginning_of_a_log_ends_between_two_characters(
+    store: Store, stage: Talkative, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    stage.first_words = "x" + "€" * 100_000
+    undo = capture.install()
+    try:
+        run_id = await talked(store, crew, words=0)
+    finally:
+        undo()
+    await stored(crew)
+
+    parts = (await reader.get(f"/v1/runs/{run_id}/logs", params={"format": "json"})).json()["parts"]
+
+    texts = [part["text"] for part in parts[:2]]  # the third is a line of our own
+    assert ([len(text) for text in texts], "".join(texts)) == ([87_382, 12_619], stage.first_words)
+
+
+async def test_nobody_waits_for_a_log_that_storage_refuses_after_all(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Broken(monkeypatch)
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    run_id = await talked(store, crew, words=500, length=1_000)
+    assert not await is_complete(reader, run_id)
+
+    broken.error = StorageRefused("the key is wrong")
+    await stored(crew)
+
+    assert await is_complete(reader, run_id)
+
+
+@pytest.mark.parametrize("applied", [False, True])
+async def test_that_a_log_is_late_is_told_although_an_answer_is_lost(
+    store: Store,
+    stage: Stage,
+    tmp_path: Path,
+    reader: httpx2.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    applied: bool,
+) -> None:
+    broken = Broken(monkeypatch)
+    append, lost = store.history.append_log, set[int]()
+
+    async def unsure(run_id: RunId, number: int, *given: Any) -> bool:
+        if number < NOTES or number in lost:
+            return await append(run_id, number, *given)
+        lost.add(number)
+        if applied:
+            await append(run_id, number, *given)
+        raise StoreUnavailable("lost")
+
+    monkeypatch.setattr(store.history, "append_log", unsure)
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    run_id = await talked(store, crew, words=500, length=1_000)
+    for _ in range(5):
+        await crew.reporting.run_once()
+        await asyncio.sleep(0.001)
+    assert not await is_complete(reader, run_id)
+
+    broken.error = None
+    await stored(crew)
+    assert (await is_complete(reader, run_id), len(lost)) == (True, 2)
 
 
 async def test_what_a_task_writes_does_not_pass_for_a_reference(

@@ -171,6 +171,9 @@ def _answer(status: int, name: str) -> dict[str, Any]:
     }
     if name == "Job":
         found["headers"] = {"ETag": {"required": True, "description": "The version of the job.", "schema": TEXT}}
+    if "LogParts" in name:
+        told = "`true`: a part of the log is not stored yet (of text that is not followed)."
+        found["headers"] = {"Log-Delayed": {"required": False, "description": told, "schema": TEXT}}
     return found
 
 

@@ -20,6 +20,7 @@ from oncue.domain.instants import SECOND, parse_duration
 if TYPE_CHECKING:
     from oncue.client import Client, Run
 
+DELAYED = "A part of the log is not stored yet, because object storage is unavailable."
 END_WITH_THE_RUN = {True: 0, False: 1}  # exit codes, by whether the run succeeded
 
 
@@ -57,7 +58,10 @@ def follow(client: Client, run_id: UUID, timeout: float | None, output: Output) 
     def seen(_: Run[Any]) -> None:
         say(log.read(client.ask(log.more())), nl=False)
 
-    return _waited(client, run_id, timeout, output, None if output.as_data else seen)
+    succeeded = _waited(client, run_id, timeout, output, None if output.as_data else seen)
+    if log.delayed:
+        say(f"{DELAYED} Read it later with `oncue runs logs {id_shown(run_id, output)} --follow`.", err=True)
+    return succeeded
 
 
 def wait_for(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:
@@ -109,6 +113,20 @@ def _waited(
 
 
 def follow_log(client: Client, run_id: UUID, tail: int | None = None) -> None:
-    """Print a run's log as it grows, until the run ends."""
-    for added in client.runs.follow_logs(run_id, tail=tail):
+    """Print a run's log as it grows, until the run ends and all of its log is stored."""
+
+    def waits() -> None:
+        say(f"The run has ended. {DELAYED} This waits for it; Ctrl-C ends it.", err=True)
+
+    for added in client.runs.follow_logs(run_id, tail=tail, on_delay=waits):
         say(added, nl=False)
+
+
+def show_log(client: Client, run_id: UUID, tail: int | None = None) -> None:
+    """Print a run's log so far."""
+    from oncue.client import runs
+
+    found = client.ask(runs.logs_after(run_id, 0, tail=tail))
+    say(found.text.decode(errors="replace"), nl=False)
+    if found.delayed:
+        say(f"{DELAYED} Wait for it with --follow.", err=True)

@@ -11,7 +11,7 @@ from oncue.cli import naming, time_option
 from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names, words_with_commas, worker_names
 from oncue.cli.each import on_each
-from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
+from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, show_log, wait_for
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
@@ -131,7 +131,7 @@ def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following:
         elif following:
             follow_log(client, run_id, tail)
         else:
-            say(client.runs.logs(run_id, tail=tail), nl=False)
+            show_log(client, run_id, tail)
 
     with asking(url, as_json=as_json) as client:
         on_each(given_runs, act, Output(form=Form.JSON if as_json else None))

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from oncue.client.call import Call, Id, Page, anything, change, field, get, given, make, model, page_of, path, text
+from oncue.client.call import (
+    Answer,
+    Call,
+    Id,
+    Page,
+    anything,
+    change,
+    field,
+    get,
+    given,
+    make,
+    model,
+    page_of,
+    path,
+    text,
+)
 from oncue.shapes.jobs import Explanation
 from oncue.shapes.runs import Run, ValueLink, WholeRun
 
@@ -61,9 +76,21 @@ def logs(run: Id, /, *, tail: int | None = None) -> Call[str]:
     return get(path("runs", run, "logs"), text, tail=tail)
 
 
-def logs_after(run: Id, /, after: int) -> Call[bytes]:
-    """Get what was added to a run's log after its first `after` bytes."""
-    return get(path("runs", run, "logs"), lambda answer: answer.body, after=after)
+class LogRest(NamedTuple):
+    """A log, or what was added to it."""
+
+    text: bytes
+    delayed: bool
+    """a part that is already written is not stored yet"""
+
+
+def logs_after(run: Id, /, after: int, *, tail: int | None = None) -> Call[LogRest]:
+    """Get what was added to a run's log after its first `after` bytes, or the last `tail` lines of that."""
+    return get(path("runs", run, "logs"), _log_rest, after=after, tail=tail)
+
+
+def _log_rest(answer: Answer) -> LogRest:
+    return LogRest(answer.body, answer.headers.get("log-delayed") == "true")
 
 
 def log_parts(run: Id, /, *, after: int | None = None, limit: int | None = None) -> Call[dict[str, Any]]:

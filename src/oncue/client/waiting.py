@@ -51,36 +51,48 @@ def wait(
 
 
 class LogFollowing:
-    """The position in a log that grows. Read the run before the log: the log of a final run is complete."""
+    """The position in a log that grows. Read the run before the log: that of a final run is complete, or `delayed`."""
 
     def __init__(self, run: Id, tail: int | None) -> None:
         self._run = run
         self._tail = tail
         self._after = 0
+        self.delayed = False
+        """A part that is already written was not stored yet when the log was read last."""
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
-    def more(self) -> Call[bytes]:
+    def more(self) -> Call[runs.LogRest]:
         return runs.logs_after(self._run, self._after)
 
-    def read(self, added: bytes) -> str:
+    def read(self, added: runs.LogRest) -> str:
         """Return the text to show of what was added."""
-        first, self._after = self._after == 0, self._after + len(added)
-        text = self._decode(added)
+        first, self._after = self._after == 0, self._after + len(added.text)
+        self.delayed = added.delayed
+        text = self._decode(added.text)
         if first and self._tail is not None:
             return "".join(text.splitlines(keepends=True)[-self._tail :]) if self._tail else ""
         return text
 
 
-def follow_logs(asker: Asker, run: Id, /, *, tail: int | None = None) -> Stream[str]:
-    """Yield the log of a run as it grows, until the run has ended; with `tail`, from its last lines on."""
+def follow_logs(
+    asker: Asker, run: Id, /, *, tail: int | None = None, on_delay: Callable[[], object] | None = None
+) -> Stream[str]:
+    """Yield the log of a run as it grows, until the run has ended; with `tail`, from its last lines on.
+
+    If a part of the log is not stored by then, because object storage is unavailable, it waits for that part. Then
+    `on_delay` is called, once.
+    """
     place, policy = LogFollowing(run, tail), asker.retry_policy
     while True:
         final = (yield from ask(runs.show(run), policy)).final
         text = place.read((yield from ask(place.more(), policy)))
         if text:
             yield Items([text])
-        if final:
+        if final and not place.delayed:
             return
+        if final and on_delay is not None:
+            on_delay()
+            on_delay = None
         yield Pause(LOG_POLL_INTERVAL)
 
 

@@ -107,6 +107,12 @@ class RunReports:
                     raise
             return done
 
+    async def delay(self) -> None:
+        """Tell readers of the log that its rest will be stored later. The next flush tells them when it is."""
+        if self._log is not None:
+            self._reporting.noted(self)
+            await self._log.delay()
+
     def was_refused(self) -> None:
         """Note in the log, for its readers, that a part is missing: the store refused it, and would refuse it again.
 
@@ -114,6 +120,8 @@ class RunReports:
         """
         if self._log is not None:
             self._log.drop()
+            if self._log.delayed:
+                self._reporting.noted(self)  # readers must learn that they need not wait any longer
         if not self._refused:
             self._refused = True
             self.write(UNWRITTEN)
@@ -141,7 +149,7 @@ class Reporting:
         self._held = 0  # bytes of logs that are not stored yet
         self._counting = Lock()  # threads write, too
         self._numbers = numbers
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self.submitting = submitting
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
@@ -185,19 +193,21 @@ class Reporting:
     async def write_last(self, reports: RunReports) -> None:
         """Write the log before an attempt is settled, so that a reader who sees the end can read the log.
 
-        While storage is slow or unavailable, the end does not wait for long: the rest of the log follows.
+        While storage is slow or unavailable, the end does not wait for long: the rest of the log follows, and readers
+        are told that it will.
         """
         reports.ended = True
         try:
             if not reports.in_storage:
                 await self._flush(reports)
+            if reports.in_storage and reports in self:
+                task, over = self._beside(reports), asyncio.Event()
+                task.add_done_callback(lambda _: over.set())
+                await happens_within(self.clock, over, PATIENCE)
+            if reports.in_storage and reports in self:
+                await reports.delay()
         except StoreUnavailable:
             log.warning("The log of a run was not stored yet", kind="run_log_delayed", run_id=str(reports.run.run_id))
-            return
-        if reports.in_storage and reports in self:
-            task, over = self._beside(reports), asyncio.Event()
-            task.add_done_callback(lambda _: over.set())
-            await happens_within(self.clock, over, PATIENCE)
 
     async def _flush(self, reports: RunReports) -> None:
         """Write reports. Refused ones are logged and dropped: neither their run's end nor other logs wait for them."""
@@ -239,7 +249,7 @@ class Reporting:
         self._numbers.add(RUN_LOG_CUT)
 
     async def keep_progress(self, run: Claimed, progress: bytes) -> None:
-        await self.engine.running.save(self._worker_id, run, progress=progress)
+        await self.engine.running.save(self.worker_id, run, progress=progress)
 
     def saved(self, reports: RunReports, stored: bytes) -> Awaitable[None]:
         """Save a checkpoint. In the loop this returns an awaitable; in a thread it is saved when this returns."""
@@ -266,6 +276,6 @@ class Reporting:
             return False
 
     async def _save(self, reports: RunReports, stored: bytes) -> None:
-        if not await self.engine.running.save(self._worker_id, reports.run, checkpoint=stored):
+        if not await self.engine.running.save(self.worker_id, reports.run, checkpoint=stored):
             reports.request_stop()
             raise Conflict("this run now belongs to another worker: this attempt can no longer save anything")

@@ -1,7 +1,8 @@
 """The log of one attempt on its way to the database and to object storage.
 
 The first part of a run's log is in the database, in small parts; the rest in object storage, in compressed chunks. What
-exceeds the cap is left out, with a note, except for the end.
+exceeds the cap is left out, with a note, except for the end. If the rest is stored after the end of its attempt, the
+database has a note for readers until then.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Protocol
 import msgspec
 
 from oncue.clock import Clock
-from oncue.domain.ids import UserNumber
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import UserNumber, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.reference import MARK, RANDOM_BYTES, Kind, Reference, object_key, size_of
 from oncue.domain.run import Claimed
-from oncue.domain.run_log import PARTS, start_of
+from oncue.domain.run_log import NOTES, PARTS, caught_up, delayed, start_of, waits
 from oncue.engines.port import Engine, StoredObject
+from oncue.engines.port.history import LOG_INLINE
 from oncue.storage.compression import compress
 from oncue.storage.port import Storage
 
@@ -50,6 +53,7 @@ class Destination(Protocol):
     storage: Storage
     clock: Clock
     cap: int
+    worker_id: WorkerId
 
     @property
     def crowded(self) -> bool:
@@ -72,8 +76,10 @@ class RunLog:
         "_chunks",
         "_counted",
         "_cut",
+        "_delayed",
         "_end",
         "_end_size",
+        "_inline_room",
         "_left_out",
         "_next",
         "_put_so_far",
@@ -81,6 +87,7 @@ class RunLog:
         "_run",
         "_since",
         "_to",
+        "_told",
         "_unsure",
         "_words",
         "inline",
@@ -93,6 +100,7 @@ class RunLog:
         self._unsure: bytes | None = None  # a part that may have been stored: it is stored again as it was
         self._chunks: deque[Chunk] = deque()
         self.inline = True  # the database still takes text
+        self._inline_room = LOG_INLINE  # bytes that the database still takes
         self._room = to.cap
         self._counted = run.token == 1  # nothing is stored before the first start
         self._next = run.token * PARTS  # of each start, also of one that returned to the queue
@@ -102,10 +110,12 @@ class RunLog:
         self._end: deque[bytes] = deque()
         self._end_size = 0
         self._left_out = 0
+        self._delayed = False  # readers are to know that a rest will be stored later
+        self._told = False  # and it is stored that they do
 
     def write(self, said: bytes) -> None:
         if not self._cut and (len(said) > self._room or self._to.crowded):
-            fits = said[: self._room].decode(errors="ignore").encode()
+            fits = _beginning(said, self._room)
             said = said[len(fits) :]
             self._add(fits + CUT.format(cap=self._to.cap).encode())
             self._cut = True
@@ -135,6 +145,8 @@ class RunLog:
             left_out = self._left_out - len(end)
             self._add((LEFT_OUT.format(left_out=left_out).encode() if left_out else b"") + end)
             self._cut = False
+        if self._delayed and not self._told:
+            await self.delay()
         if not self._counted:
             await self._count_earlier()
         while self._chunks:
@@ -142,14 +154,42 @@ class RunLog:
         while self.inline and (self._unsure is not None or self._words):
             await self._store_inline()
         stored = not self._words or await self._store_chunks(last)
+        if stored and last and self._delayed:
+            await self._catch_up()
         return stored and not self._end
+
+    async def delay(self) -> None:
+        """Tell readers that a rest will be stored later. If that is not written now, `store` tries again."""
+        self._delayed = True
+        run, to = self._run, self._to
+        await to.engine.history.append_log(run.run_id, delayed(run.token), waits(to.worker_id), to.clock.now())
+        self._told = True
+
+    async def _catch_up(self) -> None:
+        self._delayed = False
+        run, to = self._run, self._to
+        try:
+            await to.engine.history.append_log(run.run_id, caught_up(run.token), b"", to.clock.now())
+        except (StoreUnavailable, asyncio.CancelledError):
+            self._delayed = True
+            raise
+
+    @property
+    def delayed(self) -> bool:
+        """Whether readers wait for a rest."""
+        return self._delayed
 
     async def _store_inline(self) -> None:
         if self._unsure is None:
             text = b"".join(self._words.popleft() for _ in range(len(self._words)))
-            self._unsure = b"\\x01" + text[1:] if text.startswith(MARK) else text  # it must not pass for a reference
-        if await self._to.engine.history.append_log(self._run.run_id, self._next, self._unsure, self._to.clock.now()):
+            text = b"\\x01" + text[1:] if text.startswith(MARK) else text  # it must not pass for a reference
+            self._unsure = _beginning(text, self._inline_room)
+            if len(self._unsure) < len(text):
+                self._words.appendleft(text[len(self._unsure) :])
+        append, run_id, now = self._to.engine.history.append_log, self._run.run_id, self._to.clock.now()
+        if self._unsure and await append(run_id, self._next, self._unsure, now):
             self._next += 1
+            self._inline_room -= len(self._unsure)
             self._to.stored(len(self._unsure))
         else:
             self.inline = False
@@ -158,9 +198,11 @@ class RunLog:
 
     async def _count_earlier(self) -> None:
         """Count what earlier starts have stored: the cap is that of the run."""
-        parts = await self._to.engine.history.read_log(self._run.run_id)
+        found = await self._to.engine.history.read_log(self._run.run_id)
+        parts = [part for part in found if part.number < NOTES]
         earlier = sum(size_of(part.text) for part in parts if start_of(part.number) != self._run.token)
         self._room = max(0, self._room - earlier)
+        self._inline_room -= sum(len(part.text) for part in parts if not part.text.startswith(MARK))
         self._counted = True
 
     async def _store_chunks(self, last: bool) -> bool:
@@ -200,3 +242,8 @@ class RunLog:
         self._words.clear()
         self._chunks.clear()
         self._unsure = None
+
+
+def _beginning(text: bytes, room: int) -> bytes:
+    """As much of a text as fits, without a part of a character."""
+    return text if len(text) <= room else text[: max(room, 0)].decode(errors="ignore").encode()

@@ -107,8 +107,8 @@ def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK, headers: Mappi
     return Answer(value, status, headers)
 
 
-def plain_text(value: bytes) -> Response:
-    return Answer(value, media_type="text/plain; charset=utf-8")
+def plain_text(value: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    return Answer(value, headers=headers, media_type="text/plain; charset=utf-8")
 
 
 class Refused(OncueError):

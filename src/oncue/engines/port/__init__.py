@@ -36,7 +36,8 @@ self-audit reads and records), `notices.py` (whom users want told), `archiving.p
 separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
-storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
+storage (`domain.reference`), or a note on a log (`domain.run_log`). Engines store it like any other bytes; only
+`Objects.look` and sums of sizes read it.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class History(Protocol):
     async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> bool:
         """Store part `number` of a run's log. A repeat of a part changes nothing.
 
-        False: nothing was stored, because the parts of a run have at most `LOG_INLINE` bytes together. References do
-        not count, and are always stored.
+        False: nothing was stored, because the parts of a run have at most `LOG_INLINE` bytes together. References and
+        notes (`domain.run_log`), which begin like references or are empty, do not count, and are always stored.
         """
         ...
 

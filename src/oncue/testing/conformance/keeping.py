@@ -64,6 +64,7 @@ async def test_a_log_has_a_cap(store: Store) -> None:
     assert await store.history.append_log(run_id, 3, b"again", store.now)
     assert await store.history.append_log(run_id, 60, reference, store.now)
     assert not await store.history.append_log(run_id, 61, part, store.now)
+    assert await store.history.append_log(run_id, 62, b"", store.now)
     assert await store.log(run_id) == part * 26 + reference
     assert await store.log(other) == b"mine"
 
