@@ -376,6 +376,7 @@ def verbs_of_bulks(store: Store, key_id: KeyId) -> dict[str, Call]:
         "Bulks.page": lambda: bulks.page(uid),
         "Bulks.take": lambda: bulks.take(now, Duration(MINUTE)),
         "Bulks.advance": lambda: bulks.advance(bulk, bulk.progress, now),
+        "Bulks.record": lambda: bulks.record(bulk, bulk.progress),
         "Bulks.stop": lambda: bulks.stop(uid, bulk.bulk_id, now),
     }
 
