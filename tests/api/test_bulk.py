@@ -54,6 +54,7 @@ async def test_jobs_are_paused_in_bulk(desk: Desk) -> None:
     assert (await desk.get(f"/jobs/{other}"))["status"] == "active"
     [line] = [one for one in await audit_entries(desk) if one["action"] == "bulk.start"]
     assert (line["detail"]["action"], line["detail"]["filter"]) == ("pause", {"tag": "x"})
+    assert line["object_id"] == started["bulk_id"]
 
 
 async def test_nobody_sees_or_stops_anothers_and_viewers_only_look(desk: Desk) -> None:

@@ -85,7 +85,10 @@ async def start(api: Api, request: Request, caller: Caller) -> Outcome:
                 raise Conflict(f"{MOST_OPEN} of your bulks are not finished. Wait for one, or stop one.")
         many = {"filter": raw["filter"]} if order.ids is None else {"ids": len(order.ids)}
         line = Line({"bulk_id": str(made), "action": order.action, "of": order.of, **many})
-        return Outcome(answer(await _shown(api, bulk, caller), HTTPStatus.ACCEPTED), (Changed(caller.uid),), line)
+        headers = {"Location": f"/v1/bulk/{made}"}
+        return Outcome(
+            answer(await _shown(api, bulk, caller), HTTPStatus.ACCEPTED, headers), (Changed(caller.uid),), line
+        )
 
     return await idempotent(api, request, caller, raw, make)
 
