@@ -111,10 +111,12 @@ class TestCreating:
 
     def test_an_edit_without_another_schedule_makes_an_overdue_one_shot_no_less_late(self) -> None:
         snap = one_shot()
-        same = edit(snap, replace(snap.job.spec, max_retries=9), None, CLASS, tick(9))
-        other = edit(snap, replace(snap.job.spec, schedule=Schedule(at=tick(6))), None, CLASS, tick(9))
+        past = replace(snap.job.spec, schedule=Schedule(at=tick(6)))
+        specs = replace(snap.job.spec, max_retries=9), past
+        assert [edit(snap, spec, None, CLASS, tick(9)).add[0].wanted for spec in specs] == [tick(5), tick(9)]
 
-        assert [change.add[0].wanted for change in (same, other)] == [tick(5), tick(9)]
+        moved = replace(snap, job=replace(snap.job, spec=past), waiting=(replace(snap.waiting[0], wanted=tick(9)),))
+        assert edit(moved, replace(past, max_retries=9), None, CLASS, tick(20)).add[0].wanted == tick(9)
 
 
 class TestEditing:

@@ -136,7 +136,9 @@ def classed(change: JobChange, class_id: ClassId) -> JobChange:
 
 def _edit_to_one_shot(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:
     held = Held.PAUSED if job.status is JobStatus.PAUSED else Held.NO
-    scheduled_at = job.created_at if job.spec.schedule == snap.job.spec.schedule else now
+    scheduled_at = now
+    if job.spec.schedule == snap.job.spec.schedule:
+        scheduled_at = next((run.wanted for run in snap.waiting if run.run_id == job.job_id), now)
     return _change(
         snap,
         dissolve=snap.cursor is not None,
