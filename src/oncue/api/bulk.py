@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Line, Outcome, outcome, unchanged
 from oncue.api.shared.payloads import REPLACING, read_replacement
-from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, inside
+from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, StoreUnavailable, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, takes, text, truth
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import rfc3339
@@ -116,9 +117,10 @@ async def _recorded(api: Api, request: Request, caller: Caller) -> Bulk:
     """Return the bulk when the pass that was running has said what it did, or after a second."""
     until = api.clock.monotonic() + CANCEL_TIMEOUT
     bulk = await _found(api, request, caller)
-    while bulk.progress.pending and api.clock.monotonic() < until:
-        await api.clock.sleep(CANCEL_POLL_INTERVAL)
-        bulk = await _found(api, request, caller)
+    with suppress(StoreUnavailable):  # it is stopped, whatever the pass did
+        while bulk.progress.pending and api.clock.monotonic() < until:
+            await api.clock.sleep(CANCEL_POLL_INTERVAL)
+            bulk = await _found(api, request, caller)
     return bulk
 
 

@@ -161,17 +161,21 @@ class RunLog:
     async def delay(self) -> None:
         """Tell readers that a rest will be stored later. If that is not written now, `store` tries again."""
         self._delayed = True
-        run, to = self._run, self._to
-        await to.engine.history.append_log(run.run_id, delayed(run.token), waits(to.worker_id), to.clock.now())
+        await self._note(delayed(self._run.token), waits(self._to.worker_id))
         self._told = True
 
     async def _catch_up(self) -> None:
+        await self._note(caught_up(self._run.token), b"")
         self._delayed = False
-        run, to = self._run, self._to
+
+    async def _note(self, number: int, text: bytes) -> None:
+        """Store a note. If the database is unavailable, `store` tries again; a note that is refused is given up."""
         try:
-            await to.engine.history.append_log(run.run_id, caught_up(run.token), b"", to.clock.now())
+            await self._to.engine.history.append_log(self._run.run_id, number, text, self._to.clock.now())
         except (StoreUnavailable, asyncio.CancelledError):
-            self._delayed = True
+            raise
+        except BaseException:
+            self._delayed = False
             raise
 
     @property
