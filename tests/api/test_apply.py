@@ -348,6 +348,9 @@ async def test_of_two_declarations_at_once_the_newer_decides_alone(
     assert (refused.status_code, "Another declaration of the set 'shop'" in refused.json()["detail"]) == (409, True)
     live = (await desk.get("/jobs?status=active"))["jobs"]
     assert {(job["key"], job["name"]) for job in live} == {("a", "new"), ("gone", None), ("only-new", None)}
+    told = (await desk.get("/audit?action=job.create", "root"))["audit"]
+    made = (await desk.get("/jobs?limit=1000"))["jobs"]
+    assert sorted(one["object_id"] for one in told) == sorted(job["job_id"] for job in made)
 
 
 async def test_what_an_older_declaration_wrote_last_is_seen_by_the_newer(

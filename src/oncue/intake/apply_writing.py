@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from oncue.domain.declared import LIVE, Action
 from oncue.domain.errors import Conflict, OncueError, Superseded
@@ -15,14 +17,15 @@ from oncue.engines.port import MOST_SETS, AuditEntry, Created, Hint, NewJob, Set
 from oncue.intake.apply_planning import plan
 from oncue.intake.context import Author, Intake
 from oncue.intake.declaration import Declaration, Step, superseded
-from oncue.intake.edits import in_step, store_edit, until_settled
+from oncue.intake.edits import KeepsChanging, in_step, pause, store_edit, until_settled
 from oncue.intake.new_jobs import CREATE, refuse_over_quota, refuse_taken
 from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import ACCEPTED
 
 TRIES = 10  # of those who apply the same at once
+AUDITED_TOGETHER = 50  # entries of steps that are then written one by one
 AT_ONCE = 500  # jobs or lines of the audit log that one transaction stores
-AUDITED = {Action.CREATE: CREATE, Action.CHANGE: "job.put", Action.ADOPT: "job.put", Action.PRUNE: "job.cancel"}
+AUDITED = {Action.CHANGE: "job.put", Action.ADOPT: "job.put", Action.PRUNE: "job.cancel"}
 
 AuditLine = Callable[[str, JobId | None, Instant], AuditEntry]
 
@@ -56,8 +59,9 @@ async def write(
                 await writing.steps(left)
                 break
             except Conflict as late:
-                if isinstance(late, Superseded) or not further:
+                if isinstance(late, Superseded | KeepsChanging) or not further:
                     raise
+                await pause(intake.clock, TRIES - further)
                 left = await plan(intake, declaration, author, intake.clock.now())
                 done = _as_written(done, left)
     except Superseded as other:
@@ -106,19 +110,20 @@ class _Writing(NamedTuple):
         """Change jobs, then create, then cancel: payloads that shrink come first, and nothing is cancelled after a
         refusal.
         """
-        engine, now = self.intake.engine, self.intake.clock.now()
         todo = [step for step in steps if step.action is not Action.UNCHANGED]
-        entries = [self.line(AUDITED[step.action], step.job_id, now) for step in todo]
-        for start in range(0, len(entries), AT_ONCE):  # first: what is interrupted later may have been written
-            await engine.audit.record(entries[start : start + AT_ONCE])
-        for step in sorted((step for step in todo if step.change), key=_growth):
-            await self._change(step)
+        await self._each(sorted((step for step in todo if step.change), key=_growth), self._change)
         new = [step.new for step in todo if step.new is not None]
         for start in range(0, len(new), AT_ONCE):
             await self._create(new[start : start + AT_ONCE])
-        for step in todo:
-            if step.action is Action.PRUNE and step.job_id is not None:
-                await self._cancel(step.job_id)
+        await self._each([step for step in todo if step.action is Action.PRUNE], self._cancel)
+
+    async def _each(self, steps: Sequence[Step], write: Callable[[Step], Awaitable[None]]) -> None:
+        """Write steps one by one, each bite after its entries in the audit log: what is interrupted may be written."""
+        for start in range(0, len(steps), AUDITED_TOGETHER):
+            some, now = steps[start : start + AUDITED_TOGETHER], self.intake.clock.now()
+            await self.intake.engine.audit.record([self.line(AUDITED[one.action], one.job_id, now) for one in some])
+            for one in some:
+                await write(one)
 
     async def _change(self, step: Step) -> None:
         """Give a live job its declared definition, whatever it has become meanwhile. A pause stays."""
@@ -136,18 +141,21 @@ class _Writing(NamedTuple):
         await until_settled(intake.clock, attempt)
 
     async def _create(self, new: Sequence[NewJob]) -> None:
-        intake = self.intake
+        """Create jobs, each with its entry in the audit log."""
+        intake, now = self.intake, self.intake.clock.now()
         await intake.large.save(*((one.job.job_id, self.author.uid, one.job.payload) for one in new))
-        created = await intake.engine.jobs.create(new, intake.clock.now(), guard=self.guard)
+        audited = [replace(one, audit_entry=self.line(CREATE, one.job.job_id, now)) for one in new]
+        created = await intake.engine.jobs.create(audited, now, guard=self.guard)
         for one, answer in zip(new, created, strict=True):
             intake.learn(one.job.spec.class_key, answer)
         self.numbers.add(ACCEPTED, "apply", n=sum(one.outcome is Created.NEW for one in created))
         refuse_taken(*created)
         refuse_over_quota(new, created)
 
-    async def _cancel(self, job_id: JobId) -> None:
+    async def _cancel(self, step: Step) -> None:
+        assert step.job_id is not None, "only a job that is there is pruned"
         engine, now = self.intake.engine, self.intake.clock.now()
-        stopped = await engine.jobs.cancel(self.author.uid, job_id, now, self.guard)
+        stopped = await engine.jobs.cancel(self.author.uid, step.job_id, now, self.guard)
         if stopped is not None:
             await engine.signals.send(after_stopping(stopped))
 

@@ -22,6 +22,10 @@ LONGEST_PAUSE = 200 * MILLISECOND
 T = TypeVar("T")
 
 
+class KeepsChanging(Conflict):
+    """Others changed the job between every read and the write that followed."""
+
+
 def in_step(old: Spec, new: Spec) -> Spec:
     """Keep the phase of an interval that does not change."""
     was, asked = old.schedule, new.schedule
@@ -80,9 +84,14 @@ async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]
     """
     for number in range(TRIES):
         if number > 1:
-            longest = min(FIRST_PAUSE << number, LONGEST_PAUSE)
-            await clock.sleep(Duration(round(uniform(0, longest))))
+            await pause(clock, number)
         settled = await attempt()
         if settled is not None:
             return settled
-    raise Conflict("The job kept changing while this request was processed. Nothing was changed; retry.")
+    raise KeepsChanging("The job kept changing while this request was processed. Nothing was changed; retry.")
+
+
+async def pause(clock: Clock, number: int) -> None:
+    """Wait for a random time, longer from try to try."""
+    longest = min(FIRST_PAUSE << number, LONGEST_PAUSE)
+    await clock.sleep(Duration(round(uniform(0, longest))))

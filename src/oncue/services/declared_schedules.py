@@ -49,20 +49,20 @@ class DeclaredSchedules:
         while True:
             try:
                 return await self._applied(one)
-            except Superseded as newer:
-                log.warning(
-                    "Declared schedules of older code are ignored",
-                    kind="schedules_outdated",
-                    set=one.name,
-                    stamp=one.stamp,
-                    why=str(newer),
-                )
-                return []
             except OncueError as error:
                 why = error.why if isinstance(error, HalfWritten) else error
+                if isinstance(why, Superseded):
+                    log.warning(
+                        "Declared schedules of older code are ignored",
+                        kind="schedules_outdated",
+                        set=one.name,
+                        stamp=one.stamp,
+                        why=str(why),
+                    )
+                    return []
                 tries += not isinstance(why, StoreUnavailable)
                 if not isinstance(why, StoreUnavailable | Conflict) or tries >= TRIES:
-                    _log_refused(one, why)
+                    _log_refused(one, why, partly=isinstance(error, HalfWritten))
                     return []
                 if isinstance(why, StoreUnavailable):
                     log.warning("The database is unavailable; retrying", kind="store_away", service="schedules")
@@ -89,30 +89,29 @@ class DeclaredSchedules:
         return [f"{wanted.key}: {describe_schedule(wanted.spec.schedule)}" for wanted in declaration.jobs]
 
     async def _write(self, declaration: Declaration, steps: Sequence[Step], author: UserWithRole) -> None:
-        counts = Counter(str(step.action) for step in steps if step.action is not Action.UNCHANGED)
         told: dict[str, Any] = {"set": declaration.set, "stamp": declaration.stamp}
         detail = msgspec.json.encode(told)
 
         def line(action: str, job_id: JobId | None, now: Instant) -> AuditEntry:
             return AuditEntry(now, author.uid, None, action, job_id, detail)
 
-        if counts:
-            whole = msgspec.structs.replace(
-                line(APPLY, None, self._intake.clock.now()), detail=msgspec.json.encode({**told, **counts})
+        written = await write(self._intake, declaration, steps, author, line, self._numbers)
+        done = [step for step in written if step.action is not Action.UNCHANGED]
+        if not done:
+            return
+        counted = msgspec.json.encode({**told, **Counter(str(step.action) for step in done)})
+        whole = msgspec.structs.replace(line(APPLY, None, self._intake.clock.now()), detail=counted)
+        await self._intake.engine.audit.record([whole])
+        for step in done:
+            log.info(
+                "A declared schedule was applied",
+                kind="schedule_applied",
+                set=declaration.set,
+                key=step.key,
+                action=str(step.action),
+                changes=_changes(step),
             )
-            await self._intake.engine.audit.record([whole])
-        for step in await write(self._intake, declaration, steps, author, line, self._numbers):
-            if step.action is not Action.UNCHANGED:
-                log.info(
-                    "A declared schedule was applied",
-                    kind="schedule_applied",
-                    set=declaration.set,
-                    key=step.key,
-                    action=str(step.action),
-                    changes=_changes(step),
-                )
-        if counts:
-            await self._intake.engine.signals.send([Hint(Topic.CHANGED, target=f"{author.uid} jobs")])
+        await self._intake.engine.signals.send([Hint(Topic.CHANGED, target=f"{author.uid} jobs")])
 
 
 def _changes(step: Step) -> dict[str, Any]:
@@ -122,12 +121,12 @@ def _changes(step: Step) -> dict[str, Any]:
     }
 
 
-def _log_refused(one: DeclaredSet, why: Exception) -> None:
+def _log_refused(one: DeclaredSet, why: Exception, *, partly: bool) -> None:
     """Log why a set is not applied, with the place of each job that is wrong."""
     problems = [_problem(one, found.path, found.message) for found in why.problems] if isinstance(why, Invalid) else []
     known = isinstance(why, OncueError)
     log.error(
-        "Declared schedules are refused; nothing of this set was changed",
+        f"Declared schedules are refused; {'some' if partly else 'nothing'} of this set was changed",
         kind="schedules_refused",
         set=one.name,
         why="; ".join(problems) or str(why),
