@@ -126,9 +126,10 @@ def _log_refused(one: DeclaredSet, why: Exception, *, partly: bool) -> None:
     problems = [_problem(one, found.path, found.message) for found in why.problems] if isinstance(why, Invalid) else []
     known = isinstance(why, OncueError)
     log.error(
-        f"Declared schedules are refused; {'some' if partly else 'nothing'} of this set was changed",
+        "Declared schedules are refused",
         kind="schedules_refused",
         set=one.name,
+        changed="some of the set" if partly else "nothing",
         why="; ".join(problems) or str(why),
         exc_info=None if known else why,
     )
