@@ -41,6 +41,7 @@ def test_the_most_that_is_stated_is_what_the_pools_allow() -> None:
     }
 
 
+@pytest.mark.alone
 async def test_idle_roles_have_as_many_as_stated_and_a_worker_waits_for_its_own(
     postgres_server: PrivatePostgres, tmp_path: Path
 ) -> None:
