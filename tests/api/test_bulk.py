@@ -103,6 +103,31 @@ async def test_the_answer_to_a_stop_counts_what_the_pass_did_that_was_running(
     assert (stopped["state"], stopped["done"]) == ("stopped", 1)
 
 
+async def test_a_stop_is_answered_though_the_store_goes_away_while_it_waits(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = await bulk(desk, action="pause", filter={})
+    bulks = desk.store.engine.bulks
+    taken = await bulks.take(desk.store.now, Duration(MINUTE))
+    assert taken is not None
+    assert await bulks.advance(taken.bulk, Progress(pending=(uuid4(),)), desk.store.now, Duration(MINUTE))
+    read, seen = bulks.read, list[BulkState]()
+
+    async def going_away(*given: Any) -> Any:
+        if BulkState.STOPPED in seen:
+            raise StoreUnavailable("away")
+        found = await read(*given)
+        seen.append(found.state)
+        return found
+
+    monkeypatch.setattr(bulks, "read", going_away)
+    async with asyncio.timeout(60), time_passing(desk):
+        stopped = await desk.call("DELETE", f"/v1/bulk/{started['bulk_id']}")
+
+    assert (stopped.status_code, stopped.json()["state"]) == (200, "stopped")
+    assert [one["action"] for one in await audit_entries(desk)].count("bulk.stop") == 1
+
+
 WRONG = [
     ({"filter": {}}, "action"),
     ({"action": "pause"}, "ids"),

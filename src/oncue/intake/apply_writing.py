@@ -46,7 +46,7 @@ async def write(
     From when a stamp is stored no other declaration of the set writes, and what others wrote until then is compared
     again. Who is too late for a job, because somebody else applies the same, compares again, too.
 
-    Superseded, Conflict: nothing was written. HalfWritten: some steps may be.
+    Superseded, Conflict, Invalid: nothing was written but, perhaps, the stamp. HalfWritten: some steps may be.
     """
     guard, left = None, list(steps)
     if declaration.stamp is not None:
