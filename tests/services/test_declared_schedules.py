@@ -10,7 +10,7 @@ from oncue import Tasks, every
 from oncue.domain.change import pause
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import Duration
+from oncue.domain.instants import HOUR, Duration
 from oncue.domain.job import Job, JobStatus
 from oncue.engines import port
 from oncue.engines.port import JobQuery
@@ -106,6 +106,29 @@ async def test_other_code_changes_them_and_a_pause_stays(site: Site, logged: lis
     [line] = [line for line in logged if line["kind"] == "schedule_applied" and line["action"] == "change"]
     assert line["changes"]["max_retries"] == {"old": 3, "new": 9}
     assert line["changes"]["schedule"]["new"]["every"] == "2h"
+
+
+async def test_code_that_is_overtaken_while_it_is_applied_gives_way(
+    site: Site, logged: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other code of the same build is applied between its changes and what it creates: it does not try again."""
+    await site.start(code("a"), build=1)
+    jobs, first = site.store.jobs, [True]
+    create = jobs.create
+
+    async def overtaken(*given: Any, **named: Any) -> Any:
+        while first:
+            first.pop()
+            await site.start(code("a", when="3h"), build=2)
+        return await create(*given, **named)
+
+    monkeypatch.setattr(jobs, "create", overtaken)
+
+    assert await site.start(code("a", "b", when="2h"), build=2) == ()
+
+    assert await site.live() == {"a"}
+    assert (await site.jobs())["a"].spec.schedule.every == 3 * HOUR
+    assert [line["stamp"] for line in logged if line["kind"] == "schedules_outdated"] == [2]
 
 
 async def test_older_code_is_ignored(site: Site, logged: list[dict[str, Any]]) -> None:
