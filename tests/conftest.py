@@ -21,7 +21,8 @@ from oncue.settings import Settings
 from oncue.testing.clock import SOME_DAY
 from oncue.testing.conformance import EmptyStore
 from oncue.testing.conformance.store import Open
-from oncue.testing.postgres import PostgresMissing, PrivatePostgres
+from oncue.testing.postgres import PostgresFailed, PostgresMissing, PrivatePostgres
+from oncue.testing.postgres_replica import ReplicatedPostgres
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -69,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever asks for a PostgreSQL server is marked `postgres`, so that `make test-postgres` finds it."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
+        if not {"postgres_server", "replicated_postgres"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.postgres)
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
@@ -111,6 +112,19 @@ def postgres_url(postgres_server: PrivatePostgres) -> Iterator[str]:
     name = f"oncue_test_{secrets.token_hex(8)}"
     yield postgres_server.create_database(name)
     postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def replicated_postgres() -> Iterator[ReplicatedPostgres]:
+    """A primary and its streaming replica, for one test, which may lose either. Made in a second."""
+    try:
+        servers = ReplicatedPostgres()
+    except (PostgresMissing, PostgresFailed) as missing:
+        if IN_CI:
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    with servers:
+        yield servers
 
 
 # ------------------------------------------------------------------------------------------ stores, each time empty

@@ -138,16 +138,22 @@ class PrivatePostgres:
         return self._cluster
 
     def _execute(self, statement: str) -> Any:
-        async def once() -> Any:
-            connection = await asyncpg.connect(self.url, timeout=30)
-            try:
-                return await connection.fetchval(statement)
-            finally:
-                await connection.close()
+        return execute(self.url, statement)
 
-        # In a separate thread: the caller may be inside an event loop, where asyncio.run refuses to work.
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(asyncio.run, once()).result()
+
+def execute(url: str, statement: str) -> Any:
+    """Run a statement on a connection of its own, and return its first value."""
+
+    async def once() -> Any:
+        connection = await asyncpg.connect(url, timeout=30)
+        try:
+            return await connection.fetchval(statement)
+        finally:
+            await connection.close()
+
+    # In a separate thread: the caller may be inside an event loop, where asyncio.run refuses to work.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, once()).result()
 
 
 def _identifier(name: str) -> str:

@@ -32,6 +32,8 @@ GUARD = """
 read -r _
 lock="$1/postmaster.pid"
 if read -r pid <"$lock" && [ "$pid" -gt 1 ] && kill -s CONT "$pid" && kill -s QUIT "$pid"; then
+  children="/proc/$pid/task/$pid/children"
+  [ -r "$children" ] && kill -s CONT $(cat "$children")
   n=0
   while [ -e "$lock" ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done
 fi
@@ -44,9 +46,18 @@ class PostgresFailed(OncueError):
 
 
 class Cluster:
-    """Created by the constructor, not yet started. `in_memory` keeps the data in shared memory if that has space."""
+    """Created by the constructor, not yet started. `in_memory` keeps the data in shared memory if that has space.
+    `source` is a running one whose data it copies, to go on from there as its replica.
+    """
 
-    def __init__(self, binaries: Binaries, settings: Mapping[str, object], *, in_memory: bool = False) -> None:
+    def __init__(
+        self,
+        binaries: Binaries,
+        settings: Mapping[str, object],
+        *,
+        in_memory: bool = False,
+        source: Cluster | None = None,
+    ) -> None:
         self._account = _account()
         self.folder = self._new_folder(_usual_place())
         self.data = self._new_folder(MEMORY) if in_memory and _memory_has_room() else self.folder / "data"
@@ -61,11 +72,20 @@ class Cluster:
         )
         atexit.register(self.remove)
         try:
-            self._binaries = binaries if self._can_run(binaries) else self._copy(binaries)
-            self.port = self._initdb(settings)
+            self.binaries = binaries if self._can_run(binaries) else self._copied(binaries)
+            self.port = _free_port()
+            if source is None:
+                self._initdb(settings)
+            else:
+                self.copy(source)
         except BaseException:
             self.remove()
             raise
+
+    @property
+    def name(self) -> str:
+        """Return what it is called at its primary, while it is a replica."""
+        return f"replica_{self.port}"
 
     @property
     def pid(self) -> int:
@@ -81,18 +101,42 @@ class Cluster:
     def restart(self, mode: StopMode) -> None:
         self._pg_ctl("restart", "-m", mode, "-l", str(self._log))
 
+    def configure(self, **settings: object) -> None:
+        """Add these lines to postgresql.conf, where the last one counts. A running server follows after `reload`."""
+        with (self.data / "postgresql.conf").open("a") as conf:
+            conf.writelines(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
+
+    def reload(self) -> None:
+        self._pg_ctl("reload")
+
+    def promote(self) -> None:
+        """Make a replica a primary, and wait until it takes writes."""
+        self._pg_ctl("promote")
+
+    def copy(self, source: Cluster) -> None:
+        """Replace the data of this stopped server by those of a running one, whose replica it is after a start."""
+        for path in self.data.iterdir() if self.data.is_dir() else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        to = f"host=127.0.0.1 port={source.port} user=postgres"
+        self._run("pg_basebackup", "-D", str(self.data), "-X", "stream", "-c", "fast", "--no-sync", "-d", to)
+        signal = self.data / "standby.signal"
+        signal.touch()
+        self._hand_over(signal)
+        self.configure(primary_conninfo=f"{to} application_name={self.name}", synchronous_standby_names="")
+        self.configure(**self._address)
+
     def remove(self) -> None:
         """Stop the server, if it runs, and remove its folders."""
         atexit.unregister(self.remove)
         self._guard.communicate(timeout=60)
 
-    def _initdb(self, settings: Mapping[str, object]) -> int:
+    def _initdb(self, settings: Mapping[str, object]) -> None:
         self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-        port = _free_port()
-        address = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
-        with (self.data / "postgresql.conf").open("a") as conf:
-            conf.writelines(f"{name} = {_quoted(value)}\n" for name, value in {**settings, **address}.items())
-        return port
+        self.configure(**settings, **self._address)
+
+    @property
+    def _address(self) -> Mapping[str, object]:
+        return {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
 
     def _pg_ctl(self, verb: str, *options: str) -> None:
         try:
@@ -103,7 +147,7 @@ class Cluster:
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [self._binaries.folder / program, *arguments],
+            [self.binaries.folder / program, *arguments],
             env=_environment() | {"PGDATA": str(self.data)},
             cwd=self.folder,  # the account may have no access to ours
             stdin=subprocess.DEVNULL,
@@ -115,7 +159,7 @@ class Cluster:
         )
         if done.returncode:
             said = (done.stdout + done.stderr).strip()
-            raise PostgresFailed(f"{program} of PostgreSQL {self._binaries.version} failed: {said}")
+            raise PostgresFailed(f"{program} of PostgreSQL {self.binaries.version} failed: {said}")
 
     def _can_run(self, binaries: Binaries) -> bool:
         command = [str(binaries.folder / "initdb"), "--version"]
@@ -125,7 +169,7 @@ class Cluster:
             return False
         return True
 
-    def _copy(self, binaries: Binaries) -> Binaries:
+    def _copied(self, binaries: Binaries) -> Binaries:
         place = self.folder / "programs"
         copy = binaries.copied_to(place)
         for path in (place, *place.rglob("*")):
