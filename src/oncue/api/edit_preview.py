@@ -17,7 +17,7 @@ from oncue.api.jobs import snapshot
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.domain.differing import definition_changes
-from oncue.domain.edited import edited, withdrawn
+from oncue.domain.edited import changed, withdrawn
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, takes
 from oncue.domain.instants import Instant
@@ -49,7 +49,7 @@ async def preview(api: Api, request: Request, caller: Caller) -> Response:
     wanted = await edited_definition(api, snap, raw, caller, now)
     decided = decide(api.intake, snap, wanted, now)
     await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
-    after = edited(snap, decided, *wanted, now)
+    after = changed(snap, decided)
     gone = withdrawn(snap, decided)
     shown: dict[str, Any] = {
         "job": views.job(after, await api.owner_of(snap.job.uid, caller), None),

@@ -16,11 +16,11 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
 from oncue.api.http.tracing import trace_of
-from oncue.api.jobs import path_key, shown, snapshot
+from oncue.api.jobs import changed_by, path_key, shown, snapshot
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.domain import change
-from oncue.domain.edited import edited
+from oncue.domain.edited import changed
 from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
@@ -51,11 +51,11 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
         spec, payload = await edited_definition(api, snap, raw, caller, now)
-        changed = await _stored(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
-        if changed is None:
+        stored = await store_edit(api.intake, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
+        if stored is None:
             return None
         warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
-        return outcome(await shown(api, await snapshot(api, request, caller), caller, warnings), changed)
+        return outcome(await shown(api, stored, caller, warnings), changed_by(snap, stored))
 
     return await until_settled(api.clock, attempt)
 
@@ -89,14 +89,14 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, job, caller, now, warnings, dry=dry)
-    stored = await is_stored(api.intake, snap.job, kept, payload)
-    if dry and not stored:
+    if await is_stored(api.intake, snap.job, kept, payload):
+        return unchanged(await shown(api, snap, caller, warnings))
+    if dry:
         return unchanged(await _tried(api, snap, (kept, payload), caller, now, warnings))
-    changed = () if stored else await _stored(api, snap, (kept, payload), caller, now)
-    if changed is None:
+    stored = await store_edit(api.intake, snap, (kept, payload), caller, now)
+    if stored is None:
         return None
-    now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
-    return outcome(await shown(api, now_there, caller, warnings), changed)
+    return outcome(await shown(api, stored, caller, warnings), changed_by(snap, stored))
 
 
 def check_match(request: Request, job: Job | None) -> None:
@@ -198,14 +198,6 @@ def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, A
     return given, problems
 
 
-async def _stored(
-    api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], caller: Caller, now: Instant
-) -> tuple[Changed, ...] | None:
-    """Store this definition and return what changed; None: the job changed meanwhile."""
-    stored = await store_edit(api.intake, snap, wanted, caller, now)
-    return (Changed(snap.job.uid, snap.job.job_id),) if stored else None if stored is None else ()
-
-
 async def _tried(
     api: Api,
     snap: Snapshot,
@@ -217,7 +209,7 @@ async def _tried(
     """Return the job as it would be with this definition."""
     decided = decide(api.intake, snap, wanted, now)
     await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
-    return await shown(api, edited(snap, decided, *wanted, now), caller, warnings)
+    return await shown(api, changed(snap, decided), caller, warnings)
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:

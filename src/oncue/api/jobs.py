@@ -22,6 +22,7 @@ from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogg
 from oncue.api.shared.payloads import OWN_PAYLOAD, Replacement, read_replacement, replaced
 from oncue.domain import change
 from oncue.domain.change import JobChange
+from oncue.domain.edited import changed
 from oncue.domain.errors import Conflict, Invalid, NotFound, ObjectLost, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId
@@ -59,7 +60,8 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
         raise NotFound
     await api.hint_stopped(stopped)
     changed = () if _is_over(before) else (Changed(before.job.uid, before.job.job_id),)
-    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
+    left = before if stopped.job is None else Snapshot(stopped.job, before.class_id, cursor=None)
+    return outcome(await shown(api, left, caller), changed)
 
 
 def _is_over(snap: Snapshot) -> bool:
@@ -128,9 +130,9 @@ async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
     def decide(snap: Snapshot, now: Instant) -> JobChange | None:
         return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
 
-    changed = await _change(api, request, caller, decide)
+    before, after = await _change(api, request, caller, decide)
     await api.hint_runs(None)  # a run that waited behind the held runs may start
-    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
+    return outcome(await shown(api, after, caller), changed_by(before, after))
 
 
 async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -145,25 +147,32 @@ async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
         decided = change.resume(snap, missed, now)
         return decided if snap.job.status is JobStatus.PAUSED else None
 
-    changed = await _change(api, request, caller, decide)
+    before, after = await _change(api, request, caller, decide)
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
+    return outcome(await shown(api, after, caller), changed_by(before, after))
 
 
 async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
-) -> tuple[Changed, ...]:
-    """Read, decide, write; repeat if the job changed meanwhile. Empty: the job needs no change."""
+) -> tuple[Snapshot, Snapshot]:
+    """Read, decide, write; repeat if the job changed meanwhile. Return the job before and after: the same, if it needs
+    no change.
+    """
 
-    async def attempt() -> tuple[Changed, ...] | None:
+    async def attempt() -> tuple[Snapshot, Snapshot] | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None:
-            return ()
+            return snap, snap
         applied = await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller))
-        return (Changed(snap.job.uid, snap.job.job_id),) if applied else None
+        return (snap, changed(snap, decided)) if applied else None
 
     return await until_settled(api.clock, attempt)
+
+
+def changed_by(before: Snapshot, after: Snapshot) -> tuple[Changed, ...]:
+    """Return what the change that led from the one to the other changed."""
+    return () if after is before else (Changed(after.job.uid, after.job.job_id),)
 
 
 async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:

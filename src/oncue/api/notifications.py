@@ -46,7 +46,7 @@ NULLABLE = frozenset({"muted_until"})
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return answer(await _shown(api, caller))
+    return answer(await _shown(api, caller, await api.engine.notices.default(caller.uid)))
 
 
 async def put(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -59,7 +59,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
         raise Invalid(*problems)
     default = NotifyDefault(entries, found.get("muted_until"))
     await api.engine.notices.put_default(caller.uid, default, api.clock.now())
-    return Outcome(answer(await _shown(api, caller)), (Changed(caller.uid),), Line())
+    return Outcome(answer(await _shown(api, caller, default)), (Changed(caller.uid),), Line())
 
 
 async def test(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -108,8 +108,7 @@ def _required(raw: dict[str, Any], readers: Mapping[str, Reader]) -> dict[str, A
     return found
 
 
-async def _shown(api: Api, caller: Caller) -> dict[str, Any]:
-    default = await api.engine.notices.default(caller.uid)
+async def _shown(api: Api, caller: Caller, default: NotifyDefault) -> dict[str, Any]:
     targets = await api.engine.notices.targets(caller.uid)
     return {
         "entries": show_entries(default.entries),

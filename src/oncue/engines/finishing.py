@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from oncue.domain.ids import JobId, RunId, WorkerId
+from oncue.domain.job import Job
 from oncue.domain.run import State
 from oncue.engines.bites import BITE, BITES_AT_ONCE
 from oncue.engines.port import Cancelled, Jobs
@@ -26,10 +27,12 @@ class Bite(msgspec.Struct, frozen=True):
         told = dict(self.told) | dict(later.told)
         return Bite(self.stopped + later.stopped, tuple(told.items()), later.done, later.purge)
 
-    def answer(self, left: Cancelled = NOTHING_LEFT, final: State | None = None) -> Cancelled:
-        """Answer the caller. `left`: runs that finishing the job stopped. `final`: how a one-shot had ended before."""
+    def answer(self, left: Cancelled = NOTHING_LEFT, final: State | None = None, job: Job | None = None) -> Cancelled:
+        """Answer the caller. `left`: runs that finishing the job stopped. `final`: how a one-shot had ended before.
+        `job`: as it is now.
+        """
         told = dict(self.told) | dict(left.told)
-        return Cancelled(self.stopped + left.stopped, tuple(told.items()), final)
+        return Cancelled(self.stopped + left.stopped, tuple(told.items()), final, job)
 
 
 async def take_bites(next_bite: Callable[[], Awaitable[Bite]]) -> Bite:

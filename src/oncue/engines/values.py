@@ -149,6 +149,7 @@ class Cancelled(msgspec.Struct, frozen=True):
     stopped: tuple[RunId, ...] = ()
     told: tuple[tuple[RunId, WorkerId], ...] = ()
     final: State | None = None  # the run had ended before, in this state
+    job: Job | None = None  # as this cancel left it, if a job was cancelled
 
 
 class FairRuns(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from oncue.domain.declared import LIVE, Action
 from oncue.domain.errors import Conflict, OncueError, Superseded
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
+from oncue.domain.job import Snapshot
 from oncue.domain.plain_text import printable
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import MOST_SETS, AuditEntry, Created, Hint, NewJob, SetStamp, StampGuard, Topic
@@ -130,7 +131,7 @@ class _Writing(NamedTuple):
         assert step.wanted is not None
         intake, wanted, job_id = self.intake, step.wanted, step.job_id
 
-        async def attempt() -> bool | None:
+        async def attempt() -> Snapshot | None:
             snap = None if job_id is None else await intake.engine.jobs.read(self.author.uid, job_id)
             if snap is None or snap.job.status not in LIVE:
                 raise Conflict(f"The job with the key {printable(step.key)!r} ended meanwhile. Send the request again.")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain import change
+from oncue.domain.edited import changed
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
@@ -48,19 +49,19 @@ async def store_edit(
     author: Author,
     now: Instant,
     guard: StampGuard | None = None,
-) -> bool | None:
-    """Store this definition; False: the job has it already. None: the job changed meanwhile.
+) -> Snapshot | None:
+    """Store this definition and return the job with it: `snap` itself if it has it already. None: it changed meanwhile.
 
     Conflict: the job has ended, or runs once and has started. Superseded: the guard does not hold.
     """
     decided = decide(intake, snap, wanted, now)
     if await is_stored(intake, snap.job, *wanted):
-        return False
+        return snap
     await intake.large.save((snap.job.job_id, snap.job.uid, wanted[1]))
     if not await intake.engine.jobs.apply(decided, now, intake.quota_of(author), guard):
         return None
     await intake.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return True
+    return changed(snap, decided)
 
 
 def is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:

@@ -96,7 +96,9 @@ class Jobs(Protocol):
         added by hand; runs that exist already do not count again. TooManyClasses: the owner may not create the
         `new_class`. In both cases nothing was written.
 
-        A one-shot's definition is its run: `apply` guards its status, and its runs by `withdraw`, `hold` and `release`.
+        True: the job is as the guards say with the change written, and `domain.edited.changed` says how that looks.
+        A one-shot's definition is its run: `apply` guards its version and status, and its runs by `withdraw`, `hold`
+        and `release`.
         When a recurring job is paused or resumed, all its waiting runs follow, in bites; so they do after a `crowded`
         change (`domain.following` says how). `apply` does a few bites before it answers, `finish` does the others.
         After the answer to any of these changes except a resume, no run of the job that has not followed starts:
@@ -113,7 +115,8 @@ class Jobs(Protocol):
 
         The engine reaches the job's runs in bites; each bite comes from one read that sees every run in one place,
         until a read finds no run. `cancel` does a few bites before it answers, `finish` does the others. A repeat
-        answers that it stopped nothing more. None: no such job.
+        answers that it stopped nothing more. `job` is the job as the transaction that cancelled it left it. None: no
+        such job.
         """
         ...
 

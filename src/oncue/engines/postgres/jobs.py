@@ -101,13 +101,11 @@ class PostgresJobs:
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async def read(connection: Connection) -> Snapshot | None:
-            found = await connection.fetchrow(_SQL["read_recurring"], job_id)
-            one_shot = None if found else await connection.fetchrow(_SQL["read_one_shot"], job_id)
-            row = found or one_shot
+            row, recurs = await _row(connection, job_id)
             if row is None or (uid is not None and row["uid"] != uid):
                 return None
             runs = await connection.fetch(_SQL["runs_of_job"], job_id, MOST_READ + 1)
-            return _snapshot(row, runs, recurring=found is not None)
+            return _snapshot(row, runs, recurring=recurs)
 
         return await self._store.read(read)
 
@@ -129,11 +127,11 @@ class PostgresJobs:
         cancel = only_under(guard, partial(_cancel, job_id=job_id, now=now))
         while await self.read(uid, job_id) is not None:
             try:
-                bite, final = await self._pieces.write("history", [now], cancel)
+                bite, final, job = await self._pieces.write("history", [now], cancel)
             except _MovedOn:
                 continue
             left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)
-            return bite.answer(left, final)
+            return bite.answer(left, final, job)
         return None
 
     async def unfinished(self, limit: int) -> list[JobId]:
@@ -264,6 +262,12 @@ def _tags(uid: UserNumber, job_id: JobId, spec: Spec) -> list[tuple[Any, ...]]:
     return [(uid, tag, job_id) for tag in sorted(set(spec.tags))]
 
 
+async def _row(connection: Connection, job_id: JobId) -> tuple[Record | None, bool]:
+    """Return the row of a job in any state, and whether it recurs."""
+    found = await connection.fetchrow(_SQL["read_recurring"], job_id)
+    return (found, True) if found else (await connection.fetchrow(_SQL["read_one_shot"], job_id), False)
+
+
 def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
     waiting = tuple(
         WaitingRun(
@@ -329,7 +333,10 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
     if row is None:
         await following.lock_one_shot(connection, change.job_id)
         found = await connection.fetchrow(_SQL["read_one_shot"], change.job_id)
-        if found is None or change.expect_floor is not None or rows.one_shot(found).status is not change.expect_status:
+        if found is None or change.expect_floor is not None:
+            raise _MovedOn
+        one_shot = rows.one_shot(found)
+        if (one_shot.version, one_shot.status) != (change.expect_version, change.expect_status):
             raise _MovedOn
         return
     read = (row["uid"], row["version"], STATUSES[row["status"]])
@@ -389,8 +396,11 @@ async def _add(
             await connection.execute(_SQL["redefine_key"], run.uid, spec.key, run.job_id, made_of)
 
 
-async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[Bite, State | None]:
-    """Cancel cursor and definition first, so that nothing is planned; then the runs. Returns also a one-shot's end."""
+async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[Bite, State | None, Job | None]:
+    """Cancel cursor and definition first, so that nothing is planned; then the runs.
+
+    Returns also how a one-shot had ended before, and the job.
+    """
     await connection.execute("delete from agenda where job_id = $1", job_id)
     recurring = await connection.fetchrow(_SQL["lock_job"], job_id)
     if recurring is None:
@@ -404,4 +414,6 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
     else:
         await following.note(connection, job_id, Note(now))
     ended = None if recurring or bite.stopped or bite.told else await connection.fetchrow(_SQL["find_run"], job_id)
-    return bite, None if ended is None else State(ended["state"])
+    row, recurs = await _row(connection, job_id)
+    job = None if row is None else rows.recurring(row) if recurs else rows.one_shot(row)
+    return bite, None if ended is None else State(ended["state"]), job

@@ -86,16 +86,16 @@ class SqliteJobs:
     async def cancel(
         self, uid: UserNumber | None, job_id: JobId, now: Instant, guard: StampGuard | None = None
     ) -> Cancelled | None:
-        def cancel(db: Connection) -> tuple[Bite, State | None] | None:
+        def cancel(db: Connection) -> tuple[Bite, State | None, Job | None] | None:
             require(db, guard)
             return self._cancel(db, uid, job_id, now)
 
         found = await self._store.write(cancel)
         if found is None:
             return None
-        bite, final = found
+        bite, final, job = found
         left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)
-        return bite.answer(left, final)
+        return bite.answer(left, final, job)
 
     async def unfinished(self, limit: int) -> list[JobId]:
         ask = "select job_id from unfinished order by job_id limit ?"
@@ -120,8 +120,8 @@ class SqliteJobs:
 
     def _cancel(
         self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant
-    ) -> tuple[Bite, State | None] | None:
-        """Take the first bite; also return how a one-shot had ended."""
+    ) -> tuple[Bite, State | None, Job | None] | None:
+        """Take the first bite; also return how a one-shot had ended, and the job as it is now."""
         snapshot = _read(db, uid, job_id)
         if snapshot is None:
             return None
@@ -133,10 +133,12 @@ class SqliteJobs:
             following.forget(db, job_id)
         else:
             following.note(db, job_id, Note(now))
+        row, _ = _row(db, job_id)
+        job = None if row is None else rows.job(row).job
         if snapshot.cursor is not None or bite.stopped or bite.told:
-            return bite, None
+            return bite, None, job
         ended = find_ended(db, job_id, "select state from {table} where run_id = ?")
-        return bite, None if ended is None else State(ended[0])
+        return bite, None if ended is None else State(ended[0]), job
 
 
 # ------------------------------------------------------------------------------------------------------------- create
@@ -204,9 +206,14 @@ def _holders(db: Connection, wanted: Iterable[StableKey]) -> dict[StableKey, Job
 # --------------------------------------------------------------------------------------------------------------- read
 
 
+def _row(db: Connection, job_id: JobId) -> tuple[rows.Row | None, bool]:
+    """Return the row of a job in any state, and whether it recurs."""
+    found = first(db, _SQL["read_recurring"], (job_id.bytes,))
+    return (found, True) if found else (find_one_shot(db, job_id.bytes), False)
+
+
 def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
-    recurring = first(db, _SQL["read_recurring"], (job_id.bytes,))
-    row = recurring or find_one_shot(db, job_id.bytes)
+    row, recurring = _row(db, job_id)
     if row is None or (uid is not None and row[1] != uid):
         return None
     found = runs_of(db, job_id)
@@ -224,7 +231,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
     going = tuple(RunId(UUID(bytes=run_id)) for run_id, *_, tries, running in found if running or tries)
     job, crowded = rows.job(row).job, len(found) > MOST_READ
     waiting = waiting[:MOST_READ]
-    if recurring is None:
+    if not recurring:
         return Snapshot(job, row[4], None, waiting, going, bool(row[11]), crowded)
     return Snapshot(job, row[4], Cursor(*row[11:15]), waiting, going, crowded=crowded)
 
@@ -296,7 +303,8 @@ def _one_shot_as_read(db: Connection, change: JobChange) -> bool:
     if change.expect_floor is not None or any(run.spec is None for run in change.add):
         return False
     row = find_one_shot(db, change.job_id.bytes)
-    return row is not None and (row[1], STATUSES[row[3]]) == (change.uid, change.expect_status)
+    read = (change.uid, change.expect_version, change.expect_status)
+    return row is not None and (row[1], row[2], STATUSES[row[3]]) == read
 
 
 def _runs_as_read(db: Connection, change: JobChange) -> bool:

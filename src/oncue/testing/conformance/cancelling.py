@@ -125,7 +125,8 @@ async def test_cancelling_a_job_ends_all_of_it(store: Store) -> None:
     assert (set(answer.stopped), answer.told) == (waiting, ((going.run_id, worker),))
     assert {await store.state(run_id) for run_id in waiting} == {State.CANCELLED}
     assert await store.fleet.cancel_requests(worker) == (CancelRequest(going.run_id),)
-    assert (await store.snapshot(job_id)).job.status is JobStatus.CANCELLED
+    assert answer.job == (await store.snapshot(job_id)).job
+    assert answer.job.status is JobStatus.CANCELLED
     assert await store.plan(ahead=HOUR) == Planned()
     again = await store.jobs.cancel(store.uid, job_id, store.now)
     assert again is not None
@@ -142,8 +143,9 @@ async def test_cancelling_a_one_shot_is_cancelling_its_run(store: Store) -> None
     worker = await store.worker()
     run = await store.claim_one(worker, going)
 
-    assert await store.jobs.cancel(None, job_of(waiting), store.now) == Cancelled(stopped=(waiting,))
-    assert await store.jobs.cancel(None, job_of(going), store.now) == Cancelled(told=((going, worker),))
+    answers = [await store.jobs.cancel(None, job_of(run_id), store.now) for run_id in (waiting, going)]
+    left = [(await store.snapshot(job_of(run_id))).job for run_id in (waiting, going)]
+    assert answers == [Cancelled(stopped=(waiting,), job=left[0]), Cancelled(told=((going, worker),), job=left[1])]
     await store.succeed(worker, run)
 
     for run_id in (waiting, going):
@@ -160,6 +162,8 @@ async def test_a_schedule_that_is_over_can_still_be_cancelled(store: Store) -> N
     store.advance(MINUTE)
 
     assert answer is not None
+    assert answer.job == (await store.snapshot(job_id)).job
+    assert answer.job.status is JobStatus.FINISHED
     assert len(answer.stopped) == 1
     assert await store.claimable() == []
 

@@ -201,6 +201,20 @@ async def test_a_start_meanwhile_refuses_a_pause(store: Store) -> None:
     assert not await store.jobs.apply(pause(snap, store.now), store.now)
 
 
+async def test_an_edit_meanwhile_refuses_a_pause_of_a_one_shot(store: Store) -> None:
+    """Otherwise the caller would take the definition that it read for the one that it paused."""
+    run_id = await store.one_shot(HOUR, payload=b"1")
+    stale = await store.snapshot(job_of(run_id))
+    assert await store.edit(job_of(run_id), payload=b"2")
+
+    assert not await store.jobs.apply(pause(stale, store.now), store.now)
+    paused = await store.snapshot(job_of(run_id))
+    assert await store.pause(job_of(run_id))
+    assert await store.edit(job_of(run_id), payload=b"3")
+    assert not await store.jobs.apply(resume(paused, CatchUp.SKIP, store.now), store.now)
+    assert (await store.snapshot(job_of(run_id))).job.status is JobStatus.PAUSED
+
+
 async def test_planning_meanwhile_refuses_a_pause(store: Store) -> None:
     """Otherwise the tick planned in between would start in spite of the pause."""
     job_id = await store.recurring(every=MINUTE)

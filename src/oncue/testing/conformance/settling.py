@@ -175,7 +175,7 @@ async def test_final_is_final(store: Store, end: State) -> None:
     await store.end(run_id, end)
     worker, another = await claimed(store)
     await store.succeed(worker, another)
-    before, counts = await store.run(run_id), await store.counts()
+    before, counts, job = await store.run(run_id), await store.counts(), (await store.snapshot(job_of(run_id))).job
     assert before.state is end
     holder = before.worker_id or worker
     claim = replace(another, run_id=run_id, token=before.token)
@@ -187,7 +187,7 @@ async def test_final_is_final(store: Store, end: State) -> None:
     assert not await store.running.save(holder, claim, progress=b"1")
     assert await store.claim(await store.worker(), run_id) == []
     assert await store.running.cancel(None, run_id, store.now) == Cancelled(final=end)
-    assert await store.jobs.cancel(None, job_of(run_id), store.now) == Cancelled(final=end)
+    assert await store.jobs.cancel(None, job_of(run_id), store.now) == Cancelled(final=end, job=job)
     assert len(await store.planning.expire(10, store.now)) == 0
     await store.fleet.leave(holder)
     await store.recover_runs()
