@@ -26,6 +26,14 @@ def test_what_the_independent_library_signs_is_taken() -> None:
     assert (event.webhook_id, event.type, event.data) == ("m-1", "run.failed", {"name": "backup"})
 
 
+def test_every_notice_that_a_message_tells_of_has_an_id() -> None:
+    alone = b'{"type":"run.failed","timestamp":"2026-11-17T00:00:00.000Z","data":{"notice_id":"n-1"}}'
+    digest = b'{"type":"digest","timestamp":"","data":{"notices":[{"notice_id":"n-1"},{"notice_id":"n-2"}]}}'
+
+    found = [verify(body, signed(1_000, body), SECRET, now=1_000).notice_ids for body in (BODY, alone, digest)]
+    assert found == [["m-1"], ["n-1"], ["n-1", "n-2"]]
+
+
 def test_names_of_headers_are_taken_in_any_case_and_one_of_two_signatures_suffices() -> None:
     headers = {name.title(): value for name, value in signed(1_000).items()}
     other = signed(1_000, secret="whsec_" + base64.b64encode(b"x" * 32).decode())["webhook-signature"]

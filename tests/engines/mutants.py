@@ -92,6 +92,14 @@ def settle_matching(*, worker: bool, token: bool) -> Verb:
     return settle
 
 
+async def gather_in_two_commits(
+    engine: Engine, real: Verb, worker_id: Any, run: Any, limit: Any, now: Any, decide: Any
+) -> Any:
+    """The others end, and what they were is written into the run later, or never."""
+    await real(worker_id, run, limit, now, lambda found: replace(decide(found), payload=run.payload))
+    return run.payload
+
+
 async def save_unfenced(engine: Engine, real: Verb, worker_id: Any, run: Any, **kept: Any) -> bool:
     view = await engine.history.run(None, run.run_id)
     if view is None or view.state is not State.RUNNING:
@@ -296,6 +304,28 @@ async def withdraw_whatever_waits(engine: Engine, real: Verb, withdrawals: Any, 
 SLOW_TENDING = Statement("postgres.lanes", "tend", "run_id from change))", "run_id from change, pg_sleep(0.01)))")
 
 MUTANTS = [
+    Mutant(
+        "who takes others along does not write down whom",
+        "test_a_later_attempt_finds_what_went_along",
+        {"running.gather": gather_in_two_commits},
+        having={"how": "lost"},
+    ),
+    Mutant(
+        "a message that was begun goes with another",
+        "test_a_message_that_was_begun_goes_with_no_other",
+        statements=(
+            Statement("sqlite.running", "gather", "r.checkpoint is null and", ""),
+            Statement("postgres.running", "gather", "checkpoint is null and", ""),
+        ),
+    ),
+    Mutant(
+        "a requeued message goes with another",
+        "test_a_message_that_was_begun_goes_with_no_other",
+        statements=(
+            Statement("sqlite.running", "gather", " and r.parent is null", ""),
+            Statement("postgres.running", "gather", " and parent is null", ""),
+        ),
+    ),
     Mutant(
         "an idempotency key stands for any body",
         "test_who_comes_first_with_a_key_gets_it_with_its_own_id",

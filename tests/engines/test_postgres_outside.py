@@ -22,6 +22,7 @@ from oncue.domain.notify import NO_DEFAULT, Entry, Webhook
 from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Kind
 from oncue.domain.rerun import again
+from oncue.domain.run import Gathered
 from oncue.engines import port
 from oncue.engines.bulk_values import Action, Bulk, Order
 from oncue.engines.bulk_values import Kind as Of
@@ -214,7 +215,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Running.claim": lambda: store.claim(worker, waiting[1]),
         "Running.held_by": lambda: store.running.held_by(worker, taken),
         "Running.settle": lambda: store.succeed(worker, held[0]),
-        "Running.gather": lambda: store.running.gather(worker, held[3], 10, now),
+        "Running.gather": lambda: store.running.gather(worker, held[3], 10, now, lambda _: Gathered(b"", b"", ())),
         "Running.hand_back": lambda: store.hand_back(worker, held[1]),
         "Running.cancel": lambda: store.running.cancel(uid, waiting[2], now),
         "Running.save": lambda: store.running.save(worker, held[2], progress=b"1"),

@@ -193,5 +193,5 @@ async def office_on(
         numbers=numbers,
     )
     crew.stage = stage
-    notifier.settle = crew.ended
+    notifier.renewed = crew.attempts.renew
     return Office(store, stage, crew)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from datetime import datetime, tzinfo
+from email.message import EmailMessage
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from standardwebhooks import Webhook as Independent
 from standardwebhooks import WebhookVerificationError
-from tests.services.notified import PASSWORD, HttpServer, MailServer, certificate, http_server, office_on
+from tests.services.notified import PASSWORD, HttpServer, MailServer, Post, certificate, http_server, office_on
 
 from oncue.client.webhooks import verify
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import NOTICES, RunId, UserNumber
 from oncue.domain.instants import HOUR, MINUTE, SECOND, moment
-from oncue.domain.notices import trial_notice
+from oncue.domain.notices import read_told, trial_notice
 from oncue.domain.notify import Entry, Event, NotifyDefault, SecretName, Webhook
+from oncue.domain.rerun import again
 from oncue.domain.run import State
 from oncue.domain.signing import derived_secret, url_hash
 from oncue.engines.derived_secrets import DerivedSecrets
@@ -221,6 +225,99 @@ async def test_five_dead_in_a_row_mute_a_target(store: Store, tmp_path: Path) ->
     assert (states.count(State.DEAD), states.count(State.SUCCEEDED)) == (5, 1)
 
 
+@pytest.mark.parametrize("verb", ["gather", "save"])
+async def test_what_a_lost_answer_has_stored_is_what_is_sent(
+    store: Store, tmp_path: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    office = await office_on(store, tmp_path)
+    real = getattr(store.engine.running, verb)
+
+    async def written_and_not_answered(*given: Any, **more: Any) -> Any:
+        monkeypatch.setattr(store.engine.running, verb, real)
+        await real(*given, **more)
+        raise StoreUnavailable("the answer was lost")
+
+    monkeypatch.setattr(store.engine.running, verb, written_and_not_answered)
+    entries = on("dead", webhook=Webhook(server.url))
+    await store.one_shots(4, task="fail", max_retries=0, notify=entries)
+    await office.turn()
+    first = {str(notice.run_id) for notice in await office.notices()}
+    assert server.posts == []
+    assert State.RUNNING not in {notice.state for notice in await office.notices()}
+    await store.one_shots(3, task="fail", max_retries=0, notify=entries)
+    await office.pass_time(MINUTE)
+
+    said = {post.headers["webhook-id"]: told_in(post) for post in server.posts}
+    assert len(said) == len(server.posts) == 2
+    assert [ids for ids in said.values() if set(ids) & first] == [sorted(first)]
+    assert {notice.state for notice in await office.notices()} == {State.SUCCEEDED}
+
+
+async def test_a_message_that_was_sent_alone_takes_nothing_along_later(
+    store: Store, tmp_path: Path, server: HttpServer
+) -> None:
+    office = await office_on(store, tmp_path, notify_rate=1)
+    server.answers = [(500, "")]
+    entries = on("dead", webhook=Webhook(server.url))
+    for _ in range(2):
+        await store.one_shot(task="fail", max_retries=0, notify=entries)
+        await office.turn()
+    await office.pass_time(3 * MINUTE, step=5 * SECOND)
+
+    first, other, repeat = server.posts  # in the order in which they were due
+    assert (first.body, first.headers["webhook-id"]) == (repeat.body, repeat.headers["webhook-id"])
+    assert (first.headers["ce-time"], told_in(first)) == (repeat.headers["ce-time"], [first.headers["webhook-id"]])
+    assert told_in(other) == [other.headers["webhook-id"]] != told_in(first)
+
+
+async def test_a_dead_digest_that_is_requeued_is_the_same_message(
+    store: Store, tmp_path: Path, server: HttpServer
+) -> None:
+    office = await office_on(store, tmp_path)
+    server.answers = [(410, "")]
+    await store.one_shots(30, task="fail", max_retries=0, notify=on("dead", webhook=Webhook(server.url)))
+    await office.turn()
+    [letter] = [one for one in (await store.lists.dead_letters(store.uid)).items if one.job_id == NOTICES]
+    await store.engine.notices.target_reached(store.uid, Entry((), Webhook(server.url)).target)
+    await store.history.requeue([again(letter, RunId(store.new_id()), store.now)], store.now)
+    await office.pass_time(MINUTE)
+
+    dead, requeued = server.posts
+    assert (dead.body, dead.headers["webhook-id"]) == (requeued.body, requeued.headers["webhook-id"])
+    assert (len(told_in(dead)), len(dead.body) < 20_000) == (30, True)
+    assert (await store.run(letter.run_id)).payload == letter.payload
+    with pytest.raises(msgspec.ValidationError):
+        read_told(letter.payload or b"")  # a worker of an older release fails, and sends nothing
+
+
+async def test_a_digest_lists_a_hundred_notices_and_a_chat_those_that_fit(
+    store: Store, tmp_path: Path, server: HttpServer
+) -> None:
+    async def find(name: str, uid: UserNumber | None) -> str:
+        return server.url
+
+    office = await office_on(store, tmp_path, find_secret=find)
+    name = "ä" * 200
+    for entries in (on("dead", webhook=Webhook(server.url)), on("dead", discord=SecretName("chat"))):
+        await store.one_shots(110, task="fail", max_retries=0, name=name, notify=entries)
+    await office.turn()
+    await office.pass_time(MINUTE)
+
+    hooks = [told_in(post) for post in server.posts if "webhook-id" in post.headers]
+    chats = [post.json["content"].replace("\\", "") for post in server.posts if "webhook-id" not in post.headers]
+    in_chats = [one.partition("Notices: ")[2].split() for one in chats]
+    assert (sorted(map(len, hooks)), sorted(map(len, in_chats))) == ([10, 100], [10, 25, 25, 25, 25])
+    assert len({one for ids in (*hooks, *in_chats) for one in ids}) == 220
+    assert max(len(post.body) for post in server.posts) <= 20_000
+    assert max(len(post.json["content"]) for post in server.posts if "webhook-id" not in post.headers) <= 2_000
+
+
+def told_in(post: Post) -> list[str]:
+    """Return the ids of the notices that a webhook tells of."""
+    data = post.json["data"]
+    return sorted(one["notice_id"] for one in data.get("notices", [data]))
+
+
 # ----------------------------------------------------------------------------------------------------------------- mail
 
 
@@ -304,18 +401,33 @@ async def test_a_digest_says_once_how_many_were_dropped(
     assert "dropped" not in mail.mails[-1].get_content()
 
 
-async def test_what_was_taken_along_shares_the_failure(
+async def test_a_digest_is_sent_again_as_it_was_and_what_comes_later_is_another(
     store: Store, tmp_path: Path, mail: MailServer, certificate: Path
 ) -> None:
     office = await office_on(store, tmp_path, notify_rate=1, **mailing(mail, certificate))
     mail.refusals = ["451 later"]
-    await store.one_shots(5, task="fail", max_retries=0, notify=on("dead", email=("ops@example.org",)))
+    entries = on("dead", email=("ops@example.org",))
+    await store.one_shots(5, task="fail", max_retries=0, notify=entries)
     await office.turn()
+    assert mail.mails == []
+    first = {notice.run_id for notice in await office.notices()}
+    [leader] = [notice for notice in await office.notices() if notice.state is State.WAITING]
+    went = [notice.result for notice in await office.notices() if notice.state is State.SUCCEEDED]
+    assert went == [b'{"outcome":"digested","message":"%s"}' % str(leader.run_id).encode()] * 4
 
-    assert {(notice.state, notice.failures) for notice in await office.notices()} == {(State.WAITING, 1)}
+    await store.one_shots(3, task="fail", max_retries=0, notify=entries)
     await office.pass_time(3 * MINUTE, step=5 * SECOND)
-    assert [str(one["subject"]).split()[1] for one in mail.mails] == ["5"]
     assert {notice.state for notice in await office.notices()} == {State.SUCCEEDED}
+    said = {str(one["message-id"]): listed(one) for one in mail.mails}
+    assert sorted(map(len, said.values())) == [3, 5]
+    assert set(said[f"<{leader.run_id}@example.org>"]) == {str(run_id) for run_id in first}
+    assert {one for ids in said.values() for one in ids} == {str(one.run_id) for one in await office.notices()}
+
+
+def listed(mail: EmailMessage) -> list[str]:
+    """Return the ids of the notices that a mail says it tells of."""
+    _, _, after = mail.get_content().partition("Notices:")
+    return str(after).split()
 
 
 async def test_a_mail_that_is_refused_for_good_is_dead_at_once(

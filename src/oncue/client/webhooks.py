@@ -3,7 +3,8 @@
 from oncue.client import webhooks
 
 event = webhooks.verify(body, headers, secret)   # raises WebhookRefused
-if already_seen(event.webhook_id): ...           # the same at every retry
+if already_seen(event.webhook_id): ...           # the same at every retry, as is the body
+for notice_id in event.notice_ids: ...           # of what happened: each is in one message only
 """
 
 from __future__ import annotations
@@ -27,13 +28,21 @@ class WebhookRefused(Exception):
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A request that was checked. `webhook_id` is the same at every retry: use it to process each event once."""
+    """A request that was checked. `webhook_id` is the id of the message, which is the same at every retry: use it to
+    process each message once.
+    """
 
     webhook_id: str
     type: str
     """`run.failed`, `run.recovered`, `digest`, `test`"""
     timestamp: str
     data: dict[str, Any]
+
+    @property
+    def notice_ids(self) -> list[str]:
+        """The ids of all notices that it tells of: several in a `digest`."""
+        notices = self.data.get("notices", [self.data])
+        return [one.get("notice_id", self.webhook_id) for one in notices]
 
 
 class _Body(msgspec.Struct):

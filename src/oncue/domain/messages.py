@@ -38,10 +38,17 @@ class Message(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
     body: bytes  # of a webhook
     kind: str  # of the event, like run.failed
+    at: Instant  # when it was put together
+    notices: tuple[str, ...]  # the ids of all that it tells of
 
     @property
     def text(self) -> str:
         return "\n".join((self.subject, "", *self.lines))
+
+    @property
+    def heading(self) -> str:
+        """Return what stands before the ids of its notices."""
+        return "Notice:" if len(self.notices) == 1 else "Notices:"
 
 
 def message_of(told: Sequence[Told], public_url: str, now: Instant, dropped: int = 0) -> Message:
@@ -52,10 +59,9 @@ def message_of(told: Sequence[Told], public_url: str, now: Instant, dropped: int
 
 
 def _single(told: Told, public_url: str, now: Instant) -> Message:
-    kind = f"run.{told.event}" if told.event not in _NO_RUN else told.event.value
-    data = _data(told, public_url)
-    body = _encode({"type": kind, "timestamp": rfc3339(now), "data": data})
-    return Message(_subject(told), tuple(_lines(told, public_url)), body, kind)
+    kind = _kind(told)
+    body = _encode({"type": kind, "timestamp": rfc3339(now), "data": _data(told, public_url)})
+    return Message(_subject(told), tuple(_lines(told, public_url)), body, kind, now, (str(told.notice_id),))
 
 
 def _digest(told: Sequence[Told], public_url: str, now: Instant, dropped: int) -> Message:
@@ -69,23 +75,30 @@ def _digest(told: Sequence[Told], public_url: str, now: Instant, dropped: int) -
         lines.append(f"and {more} more")
     if dropped:
         lines.append(f"{dropped} more of your notices were dropped, because {MOST_WAITING:,} waited already")
-    first = [_data(one, public_url) for one in told[:MOST_NAMED]]
-    while True:
-        data = {"count": len(told), "dropped": dropped, "by_job": by_job, "first": first}
-        body = _encode({"type": "digest", "timestamp": rfc3339(now), "data": data})
-        if len(body) <= LARGEST_BODY or not first:
-            break
-        first = first[:-1]
     lines += ["", *(f"{_subject(one)} ({one.run_id})" for one in told[:MOST_NAMED])]
-    return Message(f"{len(told)} notices in one", tuple(lines), body, "digest")
+    first = [_data(one, public_url) for one in told[:MOST_NAMED]]
+    all_of_them = [{"notice_id": one.notice_id, "type": _kind(one), "run_id": one.run_id} for one in told]
+    while True:
+        data = {"count": len(told), "dropped": dropped, "by_job": by_job, "first": first, "notices": all_of_them}
+        body = _encode({"type": "digest", "timestamp": rfc3339(now), "data": data})
+        if len(body) <= LARGEST_BODY or not (first or by_job):
+            break
+        first, by_job = first[:-1], by_job if first else by_job[:-1]
+    listed = tuple(str(one.notice_id) for one in told)
+    return Message(f"{len(told)} notices in one", tuple(lines), body, "digest", now, listed)
 
 
 _encode = msgspec.json.Encoder().encode
 
 
+def _kind(told: Told) -> str:
+    return f"run.{told.event}" if told.event not in _NO_RUN else told.event.value
+
+
 def _data(told: Told, public_url: str) -> dict[str, Any]:
     streak = told.streak
     return {
+        "notice_id": told.notice_id,
         "job_id": told.job_id,
         "name": told.name,
         "run_id": told.run_id,
@@ -178,21 +191,22 @@ def said_by(told: Told, public_url: str) -> str:
 
 def chat_body(service: str, message: Message) -> bytes:
     """Return the JSON of a message for a chat: nothing in it is markup or mentions anybody."""
-    text = message.text[:LONGEST]
+    text, ids = message.text[:LONGEST], " ".join((message.heading, *message.notices))
     match service:
         case "slack":
             plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-            return _encode({"text": plain, "mrkdwn": False})
+            return _encode({"text": f"{plain}\n{ids}", "mrkdwn": False})
         case "discord":
-            plain = re.sub(r"([\\*_~`|>\[\]()#<@:-])", r"\\\1", text)[:1_990]
-            return _encode({"content": plain, "allowed_mentions": {"parse": []}})
+            plain, last = (re.sub(r"([\\*_~`|>\[\]()#<@:-])", r"\\\1", one) for one in (text, ids))
+            return _encode({"content": f"{plain[: 1_990 - len(last)]}\n{last}", "allowed_mentions": {"parse": []}})
         case _:
-            return _encode({"type": "message", "attachments": [_card(text)]})
+            return _encode({"type": "message", "attachments": [_card(text, ids)]})
 
 
-def _card(text: str) -> dict[str, Any]:
+def _card(text: str, ids: str) -> dict[str, Any]:
     """Build a card for Teams: each line a block, since its text knows a little markup."""
-    plain = re.sub(r"([\\*_\[\]()#<>`~|-])", r"\\\1", text)
-    blocks = [{"type": "TextBlock", "text": line, "wrap": True} for line in plain.split("\n") if line.strip()]
+    plain, last = (re.sub(r"([\\*_\[\]()#<>`~|-])", r"\\\1", one) for one in (text, ids))
+    lines = [line for line in plain.split("\n") if line.strip()][:19]
+    blocks = [{"type": "TextBlock", "text": line, "wrap": True} for line in (*lines, last)]
     card = {"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4"}
-    return {"contentType": "application/vnd.microsoft.card.adaptive", "content": {**card, "body": blocks[:20]}}
+    return {"contentType": "application/vnd.microsoft.card.adaptive", "content": {**card, "body": blocks}}

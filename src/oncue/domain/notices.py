@@ -62,6 +62,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     error_message: str | None = None
     streak: Streak | None = None
     missed: int = 0  # occurrences that had no run
+    notice_id: RunId | None = None  # of this notice, in whichever message it is sent; None: an older release made it
 
 
 _encode = msgspec.json.Encoder().encode
@@ -163,8 +164,9 @@ def _run(uid: UserNumber, told: Told, token: int, place: int, at: Instant, rate:
         timeout=TIMEOUT,
         rate=Rate(1, Duration(MINUTE // rate), f"{NOTIFY} {entry.target}"),  # evenly: each takes along what waits
     )
+    made = notice_id(told.run_id, token, place, at)
     return NewRun(
-        run_id=notice_id(told.run_id, token, place, at),
+        run_id=made,
         job_id=NOTICES,
         uid=uid,
         class_id=NO_CLASS,
@@ -172,7 +174,7 @@ def _run(uid: UserNumber, told: Told, token: int, place: int, at: Instant, rate:
         nominal=at,
         lanes=spec.lanes(uid, NOTICES),
         spec=encode_spec(spec),
-        payload=_encode(told),
+        payload=_encode(replace(told, notice_id=made)),
     )
 
 

@@ -252,6 +252,14 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     fault: Fault | None = None  # of an attempt that failed or was lost: what it is counted with
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """What a run that takes others along becomes, and how these end. Its checkpoint keeps it from being taken along."""
+
+    payload: bytes
+    checkpoint: bytes
+    others: tuple[Settlement, ...]
+
+
 class Settled(msgspec.Struct, frozen=True):
     """The exceptions in a batch of settlements; the rest was written as requested."""
 

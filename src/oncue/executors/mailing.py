@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 from oncue.domain.errors import Invalid
-from oncue.domain.instants import Instant, moment
+from oncue.domain.instants import moment
 from oncue.domain.messages import Message
 from oncue.domain.plain_text import printable
 from oncue.executors.port import TaskFailed
@@ -56,20 +56,18 @@ def _wrong() -> Invalid:
     return Invalid.of("smtp", "bad_url", f"is not the URL of a mail server; {advice}")
 
 
-def mail_of(
-    message: Message, to: Sequence[str], sender: str, message_id: str, thread: str, now: Instant
-) -> EmailMessage:
+def mail_of(message: Message, to: Sequence[str], sender: str, message_id: str, thread: str) -> EmailMessage:
     """Build the mail: plain text. No value can add a header, because each is on one line."""
     mail = EmailMessage(policy=SMTP_POLICY)
     domain = parseaddr(sender)[1].rpartition("@")[2] or "oncue.invalid"
     mail["From"] = sender
     mail["To"] = ", ".join(to)
     mail["Subject"] = f"[oncue] {printable(message.subject)}"[:200]
-    mail["Date"] = format_datetime(moment(now))
+    mail["Date"] = format_datetime(moment(message.at))
     mail["Message-ID"] = f"<{message_id}@{domain}>"
     mail["References"] = f"<{thread}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content("\n".join(message.lines) + "\n")
+    mail.set_content("\n".join((*message.lines, "", message.heading, *message.notices)) + "\n")
     return mail
 
 

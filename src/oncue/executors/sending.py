@@ -110,7 +110,7 @@ class Sending:
             "ce-id": letter.message_id,
             "ce-source": self._settings.public_url or "urn:oncue",
             "ce-type": f"oncue.{message.kind}",
-            "ce-time": rfc3339(now),
+            "ce-time": rfc3339(message.at),
         }
         await self._posted(webhook.url, headers, message.body)
 
@@ -139,13 +139,13 @@ class Sending:
             raise TaskFailed("HttpStatus", answer.words, after=answer.wait)
 
     async def _email(self, entry: Entry, letter: Letter) -> None:
-        server, now = self._mail, self._clock.now()
+        server = self._mail
         if server is None or not self._settings.smtp_from:
             raise TaskFailed("MailOff", "this worker sends no mail: set smtp and smtp_from", retry=False)
         named = server.password_secret
         password = None if named is None else await self._find(named, None)
         sender = self._settings.smtp_from
-        mail = mail_of(letter.message, entry.email, sender, letter.message_id, letter.thread, now)
+        mail = mail_of(letter.message, entry.email, sender, letter.message_id, letter.thread)
         try:
             with _masked(password or ""):
                 async with asyncio.timeout(WITHIN):

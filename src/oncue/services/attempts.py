@@ -214,6 +214,12 @@ class Attempts:
         if active.begun and not (only_asked or stopping):
             active.task.cancel()
 
+    def renew(self, run: Claimed) -> None:
+        """Replace what is known of an active run by what its own attempt has stored of it."""
+        active = self._active.get(run.run_id)
+        if active is not None and active.run.token == run.token:
+            active.run = run
+
     def make_room(self, kind: Isolation, size: Resources) -> bool:
         """Preempt runs for a waiting high-priority run that does not fit, if that helps.
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.context import Context
-from oncue.domain import attempt
-from oncue.domain.attempt import Failure
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import Duration
 from oncue.domain.job import decode_spec
 from oncue.domain.messages import message_of
-from oncue.domain.notices import Told, late_now, muted_notices, read_told
+from oncue.domain.notices import Told, late_now, muted_notices
 from oncue.domain.notify import Event
+from oncue.domain.outgoing import SEALED, Outgoing, encode_outgoing, outgoing_of, taken_along
 from oncue.domain.placement import NOTIFY
-from oncue.domain.plain_text import message_of as said_by
-from oncue.domain.run import Claimed, Settlement
+from oncue.domain.run import Claimed
 from oncue.engines.derived_secrets import DerivedSecrets
 from oncue.engines.port import Dropped, Engine
 from oncue.executors.calling import as_failure
@@ -30,12 +31,13 @@ from oncue.metrics.table import NOTICES_SENT
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 
-GATHERED = 500  # notices in one digest, beside the one that takes them along
+GATHERED = 99  # notices in one digest, beside the one that takes them along: a body of 20 KB lists them all
+GATHERED_FOR_CHATS = 24  # for Discord, whose messages have at most 2,000 characters
 DEAD_IN_A_ROW = 5  # notices to a target, before it is muted
 
 
 class Notifier:
-    """What one worker needs to tell. `settle` gets the outcomes of notices that were taken along."""
+    """What one worker needs to tell. `renewed` gets a notice when what it sends was stored in it."""
 
     def __init__(
         self,
@@ -54,33 +56,40 @@ class Notifier:
         self._numbers = numbers
         derived = DerivedSecrets(engine.notices, clock, settings)
         self._sending = sending or Sending(settings, clock, derived, find_secret)
-        self.settle: Callable[[Settlement], None] = lambda _: None
+        self.renewed: Callable[[Claimed], None] = lambda _: None
 
     def task(self) -> Task:
         return _NotifyTask(self.run)
 
     async def run(self, run_id: RunId) -> dict[str, Any]:
-        """Tell of one notice, and of those taken along. TaskFailed: nothing was told."""
+        """Tell of one notice, and of those taken along. TaskFailed: nothing was told, as far as is known."""
         found = await self._engine.running.held_by(self._worker_id, [run_id])
         if not found:
-            raise TaskFailed("NotHeld", "this worker does not own the notice any more")
+            raise _not_held()
         [run] = found
-        told = read_told(run.payload or b"")
-        if (why := await self._not_now(run, told)) is not None:
-            self._count(told, why)
+        out = outgoing_of(run)
+        if (why := await self._not_now(run, out)) is not None:
+            self._count(out, why)
             return {"outcome": why}
-        with_it = await self._engine.running.gather(self._worker_id, run, GATHERED, self._clock.now())
+        out = out if out.message is not None else await self._put_together(run, out)
+        if out.message is None:
+            return {"outcome": "in_time"}
         try:
-            count = await self._tell(run, told, with_it)
+            letter = Letter(out.message, out.message_id, out.thread, run.uid)
+            await self._sending.send(out.leader.entry, letter)
         except BaseException as error:
-            await self._not_told(run, told, with_it, error)
+            await self._not_told(run, out, error)
             raise
-        return {"outcome": "sent", "notices": count}
+        await self._engine.notices.target_reached(run.uid, out.leader.entry.target)
+        self._count(out, "sent")
+        self._count(out, "digested", out.count - 1)
+        return {"outcome": "sent", "notices": out.count, "message": out.message_id}
 
-    async def _not_now(self, run: Claimed, told: Told) -> str | None:
+    async def _not_now(self, run: Claimed, out: Outgoing) -> str | None:
         """Return why there is nothing to tell. TaskFailed: it is too early to say."""
-        now = self._clock.now()
-        if told.event is Event.LATE:
+        now, told = self._clock.now(), out.leader
+        begun = out.message is not None or out.count > 1  # what it took along has no other message to go with
+        if told.event is Event.LATE and not begun:
             seen = await self._engine.history.run(run.uid, told.run_id) if not told.missed else None
             when = late_now(told, seen, now)
             if when is None:
@@ -91,59 +100,69 @@ class Notifier:
         muted = {one.target for one in await self._engine.notices.targets(run.uid) if one.muted_at is not None}
         if told.event is not Event.TEST and told.entry.target in muted:
             return "muted"
-        if told.event is Event.LATE and muted_until is not None and now < muted_until:
+        if told.event is Event.LATE and not begun and muted_until is not None and now < muted_until:
             return "muted"
         return None
 
-    async def _tell(self, run: Claimed, told: Told, with_it: Sequence[Claimed]) -> int:
-        all_told = [told]
-        quiet: list[Claimed] = []
-        for one in with_it:
-            also = read_told(one.payload or b"")
-            if also.event is Event.LATE and not await self._is_late(one, also):
-                quiet.append(one)
-            else:
-                all_told.append(also)
+    async def _put_together(self, run: Claimed, out: Outgoing) -> Outgoing:
+        """Decide what the message says, and store it before the first try: it is sent again as it was.
+
+        Whoever sends it next may be another worker, or this one without knowing whether it was stored.
+        """
+        if out.count == 1:
+            out = await self._with_others(run, out)
+        told = [one for one in out.told if one.event is not Event.LATE or await self._is_late(run, one)]
+        self._count(out, "in_time", out.count - len(told))
+        if not told:
+            return out
         notices = self._engine.notices
-        dropped = await notices.dropped(run.uid) if len(all_told) > 1 else Dropped()
+        dropped = await notices.dropped(run.uid) if len(told) > 1 else Dropped()
         unreported = dropped.total - dropped.reported
-        message = message_of(all_told, self._settings.public_url, self._clock.now(), unreported)
-        thread = str(told.job_id) if len(all_told) == 1 else f"digest-{told.entry.target}"
-        await self._sending.send(told.entry, Letter(message, str(run.run_id), thread, run.uid))
-        await notices.target_reached(run.uid, told.entry.target)
+        message = message_of(told, self._settings.public_url, self._clock.now(), unreported)
+        out = Outgoing((out.leader,), message)
+        payload = encode_outgoing(out)
+        if not await self._engine.running.save(self._worker_id, run, checkpoint=SEALED, payload=payload):
+            raise _not_held()
+        self.renewed(replace(run, checkpoint=SEALED, payload=payload))
         if unreported:
             await notices.dropped_reported(run.uid, dropped.total)
-        now = self._clock.now()
-        for one in with_it:
-            self.settle(attempt.succeeded(one, one.claimed_at, now, b'{"outcome":"digested"}'))
-        self._count(told, "sent")
-        self._count(told, "digested", len(all_told) - 1)
-        self._count(told, "in_time", len(quiet))
-        return len(all_told)
+        return out
+
+    async def _with_others(self, run: Claimed, out: Outgoing) -> Outgoing:
+        """Take along what waits for the same target. Not at the last try: should its answer get lost, the dead letter
+        would not say what it took.
+        """
+        leader = out.leader
+        if run.failures >= decode_spec(run.spec).max_retries:
+            return out
+        most = GATHERED if leader.entry.channel in ("webhook", "email") else GATHERED_FOR_CHATS
+        decide = partial(taken_along, run, leader)
+        payload = await self._engine.running.gather(self._worker_id, run, most, self._clock.now(), decide)
+        if payload is None:
+            return out
+        run = replace(run, checkpoint=SEALED, payload=payload)
+        self.renewed(run)
+        return outgoing_of(run)
 
     async def _is_late(self, run: Claimed, told: Told) -> bool:
         """Look at the run of a notice that goes with others. One that is wanted later by now is told of, too."""
         seen = await self._engine.history.run(run.uid, told.run_id) if not told.missed else None
         return late_now(told, seen, self._clock.now()) is not None
 
-    async def _not_told(self, run: Claimed, told: Told, with_it: Sequence[Claimed], error: BaseException) -> None:
-        """Settle what was taken along as this attempt ends; count it against the target if it was the last one."""
-        failed = _failed(error)
-        now = self._clock.now()
-        for one in with_it:
-            spec = decode_spec(one.spec)
-            self.settle(attempt.failed(one, spec, self._worker_id, one.claimed_at, now, failed, luck=0.5))
-        dead = not failed.retry or run.failures >= decode_spec(run.spec).max_retries
+    async def _not_told(self, run: Claimed, out: Outgoing, error: BaseException) -> None:
+        """Count it against the target if it was the last try."""
         if isinstance(error, asyncio.CancelledError):
             return
-        self._count(told, "dead" if dead else "failed", 1 + len(with_it))
+        failed = as_failure(error)
+        dead = not failed.retry or run.failures >= decode_spec(run.spec).max_retries
+        self._count(out, "dead" if dead else "failed", out.count)
         if dead:
-            await self._target_failed(run, told, gone=isinstance(error, TargetGone), error=failed)
+            await self._target_failed(run, out.leader, gone=isinstance(error, TargetGone), error_type=failed.kind)
 
-    async def _target_failed(self, run: Claimed, told: Told, *, gone: bool, error: Failure) -> None:
+    async def _target_failed(self, run: Claimed, told: Told, *, gone: bool, error_type: str) -> None:
         entry = told.entry
         about = {"channel": entry.channel, "target": entry.target, "run_id": str(run.run_id)}
-        log.warning("A notice could not be delivered", kind="notice_dead", **about, error_type=error.error_type)
+        log.warning("A notice could not be delivered", kind="notice_dead", **about, error_type=error_type)
         most, now = (1 if gone else DEAD_IN_A_ROW), self._clock.now()
         target = await self._engine.notices.target_failed(run.uid, entry.target, _shown(told), most, now)
         if target.muted_at == now:
@@ -154,9 +173,9 @@ class Notifier:
             others = muted_notices(run, told, target.shown, default, now, rate)
             await self._engine.notices.add(others, now)
 
-    def _count(self, told: Told, outcome: str, n: int = 1) -> None:
+    def _count(self, out: Outgoing, outcome: str, n: int = 1) -> None:
         if n:
-            self._numbers.add(NOTICES_SENT, told.entry.channel, outcome, n=n)
+            self._numbers.add(NOTICES_SENT, out.leader.entry.channel, outcome, n=n)
 
 
 class _NotifyTask(Task):
@@ -173,12 +192,8 @@ class _NotifyTask(Task):
         return {}
 
 
-def _failed(error: BaseException) -> Failure:
-    if isinstance(error, asyncio.CancelledError):
-        return Failure(error_type="Interrupted", error="the attempt that took this notice along was interrupted")
-    failed = as_failure(error)
-    said = said_by(failed, attempt.LONGEST_ERROR)
-    return Failure(error_type=failed.kind, error=said or failed.kind, retry=failed.retry, after=failed.after)
+def _not_held() -> TaskFailed:
+    return TaskFailed("NotHeld", "this worker does not own the notice any more")
 
 
 def _shown(told: Told) -> str:

@@ -105,7 +105,7 @@ class WorkerProcess:
             numbers=numbers,
             tracing=tracing,
         )
-        notifier.settle = self._crew.ended
+        notifier.renewed = self._crew.attempts.renew
         self._numbers = numbers
         self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 3))))
         self._told = asyncio.Event()  # take nothing new

@@ -13,7 +13,7 @@ from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.quota import Quota
-from oncue.domain.run import Claimed, Peeked, Settled, Settlement
+from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement
 from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
     Beat,
@@ -274,11 +274,21 @@ class Running(Protocol):
         """
         ...
 
-    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
-        """Claim other due runs that only this run's rate holds, earliest first: they share its start.
+    async def gather(
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        limit: int,
+        now: Instant,
+        decide: Callable[[Sequence[Claimed]], Gathered],
+    ) -> bytes | None:
+        """End other due runs that only this run's rate holds, earliest first, and write into this one what it took.
 
-        Nothing if the worker does not hold the run any more, was declared dead, or is drained. A repeat returns
-        nothing for runs that the first call claimed: `held_by` finds them.
+        In one transaction the others are claimed, passed to `decide`, and settled as it says, and the run gets its
+        payload and checkpoint, also for later attempts. A run that has a checkpoint, or was requeued, is not taken
+        along. Returns the payload. None, and nothing is written: there is no other run, or the worker does not hold
+        this one any more, was declared dead, or is drained. A repeat takes the next ones: `held_by` says what the
+        first call took.
         """
         ...
 
@@ -299,9 +309,18 @@ class Running(Protocol):
         ...
 
     async def save(
-        self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        *,
+        progress: bytes | None = None,
+        checkpoint: bytes | None = None,
+        payload: bytes | None = None,
     ) -> bool:
-        """Save an attempt's progress or checkpoint, fenced. False: the run no longer belongs to this attempt."""
+        """Save an attempt's progress or checkpoint, or another payload of a run that carries its definition, fenced.
+
+        False: the run no longer belongs to this attempt.
+        """
         ...
 
     async def recover_runs(

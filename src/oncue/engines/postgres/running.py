@@ -18,7 +18,7 @@ from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
-from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
+from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement, State
 from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
@@ -96,9 +96,25 @@ class PostgresRunning:
         ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE, now))
         return Settled(_lost(settlements, ended), _cancelled(ended))
 
-    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
-        found = await self._store.fetch(_SQL["gather"], run.run_id, worker_id, run.token, now, limit, hot=True)
-        return await claimed_runs(found, partial(self._store.fetch, hot=True))
+    async def gather(
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        limit: int,
+        now: Instant,
+        decide: Callable[[Sequence[Claimed]], Gathered],
+    ) -> bytes | None:
+        async def gather(connection: Connection) -> bytes | None:
+            found = await connection.fetch(_SQL["gather"], run.run_id, worker_id, run.token, now, limit)
+            if not found:
+                return None
+            taken = decide(await claimed_runs(found, connection.fetch))
+            await _settle(connection, worker_id, taken.others, now)
+            fence = (run.run_id, worker_id, run.token)
+            await connection.fetch(_SQL["save"], *fence, None, taken.checkpoint, taken.payload)
+            return taken.payload
+
+        return await self._pieces.write("history", [now], gather, hot=True)
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
@@ -120,10 +136,16 @@ class PostgresRunning:
                 return answer  # otherwise the run changed state between the two reads: read again
 
     async def save(
-        self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        *,
+        progress: bytes | None = None,
+        checkpoint: bytes | None = None,
+        payload: bytes | None = None,
     ) -> bool:
-        found = await self._store.fetch(_SQL["save"], run.run_id, worker_id, run.token, progress, checkpoint, hot=True)
-        return bool(found)
+        given = (run.run_id, worker_id, run.token, progress, checkpoint, payload)
+        return bool(await self._store.fetch(_SQL["save"], *given, hot=True))
 
     async def recover_runs(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]

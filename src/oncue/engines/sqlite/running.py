@@ -21,7 +21,7 @@ from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
-from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
+from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement, State
 from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
@@ -89,13 +89,28 @@ class SqliteRunning:
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         return await self._settle(_Outcome(worker_id.bytes, settlements, now))
 
-    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
-        def gather(db: Connection) -> list[rows.Row]:
+    async def gather(
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        limit: int,
+        now: Instant,
+        decide: Callable[[Sequence[Claimed]], Gathered],
+    ) -> bytes | None:
+        def gather(db: Connection) -> bytes | None:
+            if first(db, _SQL["may_claim"], (worker_id.bytes,)) is None:
+                return None
             given = (run.run_id.bytes, worker_id.bytes, run.token, now, limit)
-            return _claim(db, worker_id.bytes, [run_id for (run_id,) in fetch(db, _SQL["gather"], given)], now)
+            free = [run_id for (run_id,) in fetch(db, _SQL["gather"], given)]
+            found = _claim(db, worker_id.bytes, free, now)
+            if not found:
+                return None
+            taken = decide(rows.claimed(found, {row[0]: RunId(UUID(bytes=row[0])) for row in found}))
+            self._write(db, _Outcome(worker_id.bytes, taken.others, now))
+            _save(db, worker_id, run, None, taken.checkpoint, taken.payload)
+            return taken.payload
 
-        found = await self._store.write(gather)
-        return rows.claimed(found, {row[0]: RunId(UUID(bytes=row[0])) for row in found})
+        return await self._store.write(gather)
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
@@ -106,10 +121,15 @@ class SqliteRunning:
         return await self._store.write(partial(_cancel, self._pieces, uid, run_id, now))
 
     async def save(
-        self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
+        self,
+        worker_id: WorkerId,
+        run: Claimed,
+        *,
+        progress: bytes | None = None,
+        checkpoint: bytes | None = None,
+        payload: bytes | None = None,
     ) -> bool:
-        given = (run.run_id.bytes, run.token, worker_id.bytes, progress, checkpoint)
-        return await self._store.write(lambda db: bool(fetch(db, _SQL["save"], given)))
+        return await self._store.write(lambda db: _save(db, worker_id, run, progress, checkpoint, payload))
 
     async def recover_runs(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
@@ -314,6 +334,21 @@ def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant)
     for token, some in by_token.items():
         db.execute(_SQL["hold_for"], (rows.blobs(some), token, worker_id, now))
     return found
+
+
+def _save(
+    db: Connection,
+    worker_id: WorkerId,
+    run: Claimed,
+    progress: bytes | None,
+    checkpoint: bytes | None,
+    payload: bytes | None,
+) -> bool:
+    given = (run.run_id.bytes, run.token, worker_id.bytes, progress, checkpoint)
+    saved = bool(fetch(db, _SQL["save"], given))
+    if saved and payload is not None:
+        db.execute("update runs set payload = ? where run_id = ?", (payload, run.run_id.bytes))
+    return saved
 
 
 def _is_known(db: Connection, worker_id: bytes) -> bool:

@@ -302,39 +302,6 @@ async def test_a_one_shot_is_stored_with_its_late_notices(store: Store) -> None:
     assert len(await store.runs(job_id=NOTICES)) == 1
 
 
-async def test_what_waits_for_the_same_target_goes_with_the_first(store: Store) -> None:
-    worker = await store.worker()
-    runs = [await store.one_shot(notify=(entry("dead"),)) for _ in range(30)]
-    await store.one_shot(notify=(entry("dead", email=("a@example.org",), webhook=None),))
-    for run in await store.claim_due(worker):
-        await failed(store, worker, run)
-    await store.permit()
-    first = only([run for run in await store.claim_due(worker) if read_told(run.payload or b"").entry.webhook])
-
-    gathered = await store.running.gather(worker, first, 20, store.now)
-    assert len(gathered) == 20
-    gathered += await store.running.gather(worker, first, 20, store.now)
-    assert len(gathered) == len(set(ids(gathered))) == 29
-    assert {run.token for run in gathered} == {1}
-    assert {run.state for run in [await store.run(run_id) for run_id in ids(gathered)]} == {State.RUNNING}
-    assert {read_told(run.payload or b"").run_id for run in gathered} <= set(runs)
-    assert await store.settle(worker, *(store.failure(worker, run) for run in gathered)) == Settled()
-    assert {(await store.run(run_id)).held for run_id in ids(gathered)} == {Held.RATE}
-
-
-async def test_only_who_holds_a_run_gathers(store: Store) -> None:
-    worker, other = await store.worker(), await store.worker()
-    for run in [await store.claim_one(worker, await store.one_shot(notify=(entry("dead"),))) for _ in range(3)]:
-        await failed(store, worker, run)
-    await store.permit()
-    first = (await store.claim_due(worker))[0]
-
-    assert await store.running.gather(other, first, 10, store.now) == []
-    assert await store.running.gather(worker, replace(first, token=9), 10, store.now) == []
-    await store.fleet.leave(worker)
-    assert await store.running.gather(worker, first, 10, store.now) == []
-
-
 async def test_notices_are_added_once(store: Store) -> None:
     notice = trial_notice(store.uid, entry(), RunId(store.new_id()), store.now)
     await store.notices.add([notice], store.now)
