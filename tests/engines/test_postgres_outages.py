@@ -29,7 +29,7 @@ from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.job import JobStatus
 from oncue.engines.port import Created
-from oncue.engines.postgres.connecting import Dialling
+from oncue.engines.postgres.dialling import Dialling
 from oncue.engines.postgres.store import HOT_CONNECTIONS
 from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres

@@ -4,7 +4,8 @@ import asyncpg
 import pytest
 
 from oncue.domain.instants import SECOND, Duration
-from oncue.engines.postgres.connecting import Apart, Dialling, options
+from oncue.engines.postgres.connecting import Apart, options
+from oncue.engines.postgres.dialling import Dialling
 
 
 async def session(url: str, *, bounced: bool = False) -> Apart:

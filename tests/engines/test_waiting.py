@@ -12,7 +12,8 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Hint, Topic, Worker
 from oncue.engines.postgres import signals as postgres_signals
-from oncue.engines.postgres.connecting import Dialling, Place, read_address
+from oncue.engines.postgres.connecting import Place, read_address
+from oncue.engines.postgres.dialling import Dialling
 from oncue.engines.postgres.store import CONNECTION_RETRY_DELAY, Store
 from oncue.engines.sqlite.signals import SEND_INTERVAL, SqliteSignals
 from oncue.testing.clock import FakeClock

@@ -12,7 +12,8 @@ OncueError
 ├── KeyReused          an idempotency key was already used with a different body             (422)
 ├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
 │   ├── StoreFull      the database has no free connection                                   (503)
-│   └── StoreForbidden the database user has too few rights; an operator has to change that    (503)
+│   ├── StoreForbidden the database user has too few rights; an operator has to change that    (503)
+│   └── OldPrimary     the database server was superseded by another; an operator has to act   (503)
 ├── StoreRefused       the database cannot store this value; nothing was stored              (422)
 ├── StorageUnavailable object storage is unavailable; a write may or may not have happened   (503)
 ├── StorageRefused     object storage does not let us in; a repeat does not help             (503)
@@ -119,6 +120,10 @@ class StoreFull(StoreUnavailable):
 
 class StoreForbidden(StoreUnavailable):
     """The database user may not do this. Nothing was stored; it works again when an operator has granted the right."""
+
+
+class OldPrimary(StoreUnavailable):
+    """The database server that answers was superseded by a newer primary. This call has written nothing to it."""
 
 
 class StoreRefused(OncueError):

@@ -6,14 +6,18 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from oncue.domain.errors import OncueError
+from oncue.domain.errors import OldPrimary, OncueError
 from oncue.domain.instants import Instant
+
+if TYPE_CHECKING:
+    from oncue.engines.postgres.dialling import Dialling
 
 LOCKED_FOR = 30.0  # seconds that an application's transaction may keep a SQLite file locked
 CONNECTED_WITHIN = 10.0  # seconds, and so long may a statement take
@@ -83,19 +87,32 @@ async def opened(url: str, table: str) -> AsyncIterator[Source]:
         with closing(_open_file(unquote(url.removeprefix("sqlite:///")), sql)) as file:
             yield SqliteSource(file, sql)
     elif url.startswith(("postgresql://", "postgres://")):
-        import asyncpg
+        from asyncpg.connect_utils import SessionAttribute
 
         from oncue.engines.postgres.connecting import unreadable_as_invalid
 
         sql = Statements(table, "$1", "$2", "$3")
         with _from_postgres(sql), unreadable_as_invalid("--from"):
-            connection = await asyncpg.connect(url, timeout=CONNECTED_WITHIN, command_timeout=CONNECTED_WITHIN)
+            connection = await _dialling().connect(
+                url,
+                timeout=CONNECTED_WITHIN,
+                command_timeout=CONNECTED_WITHIN,
+                target_session_attrs=SessionAttribute.read_write,
+            )
         try:
             yield PostgresSource(connection, sql)
         finally:
             connection.terminate()
     else:
         raise OncueError("name the application's database as sqlite:///app.db or postgresql://user@host/database")
+
+
+@cache
+def _dialling() -> Dialling:
+    """Return one for the process: it remembers which server was the newest primary."""
+    from oncue.engines.postgres.dialling import Dialling
+
+    return Dialling()
 
 
 class SqliteSource:
@@ -182,5 +199,5 @@ def _from_postgres(sql: Statements) -> Iterator[None]:
         yield
     except asyncpg.UndefinedTableError as error:
         raise sql.missing() from error
-    except (OSError, TimeoutError, ValueError, asyncpg.InterfaceError, asyncpg.PostgresError) as error:
+    except (OSError, TimeoutError, ValueError, asyncpg.InterfaceError, asyncpg.PostgresError, OldPrimary) as error:
         raise SourceUnavailable(f"the application's PostgreSQL cannot be used: {error}") from error

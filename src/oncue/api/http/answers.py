@@ -22,6 +22,7 @@ from oncue.domain.errors import (
     NotFound,
     NotKept,
     ObjectLost,
+    OldPrimary,
     OncueError,
     Problem,
     QuotaExceeded,
@@ -158,8 +159,7 @@ def problem_of(error: Exception, request: Request) -> Response:
                 path=request.url.path,
                 why=str(error),
             )
-            message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+            return _unavailable_problem(error)
         case StorageUnavailable() | StorageRefused() | ObjectLost():
             return _storage_problem(error, request.url.path)
         case StoreRefused():
@@ -174,6 +174,18 @@ def problem_of(error: Exception, request: Request) -> Response:
                 "A request failed", kind="request_failed", method=request.method, path=request.url.path, exc_info=error
             )
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
+
+
+def _unavailable_problem(error: StoreUnavailable) -> Response:
+    if isinstance(error, OldPrimary):
+        message = (
+            "The only database server that answers is an old primary, which another has superseded: an operator has to "
+            "start the new one, and rebuild the old one as its replica. Retry in 10 seconds."
+        )
+        wrong = Problem("", "old_primary", message)
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_LATER, errors=[wrong])
+    message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
 
 
 def _storage_problem(error: Exception, path: str) -> Response:

@@ -1,8 +1,7 @@
-"""Sessions: what the URL says, how they are created, and which settings each has."""
+"""Sessions: what the URL says, and which settings each has."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Iterator
@@ -44,8 +43,6 @@ PINNED = {
 
 # So that attempts to connect to a hanging server do not pile up. One takes four round trips, each up to a second.
 CONNECT_TIMEOUT = Duration(6 * SECOND)
-
-_PGBOUNCER_IS_FULL = "no more connections allowed"  # max_client_conn; its code says only that the login went wrong
 
 FIRST_OWN_TYPE = 16_384  # lower ids are PostgreSQL's own types, the same in every database of a version
 
@@ -159,37 +156,6 @@ class Place:
     def channel_of(self, what: str) -> str:
         """Where hints of one topic, or for one worker, are sent: hints on other channels wake no listener of it."""
         return f"oncue {_digest(f'{self.channel} {what}')}"
-
-
-class Dialling:
-    """Opens connections. A connection whose caller has given up is still opened, and then closed: the driver reports an
-    error that no code can catch when it is cancelled half-way.
-    """
-
-    def __init__(self) -> None:
-        self.pending: set[asyncio.Task[Apart]] = set()
-
-    async def connect(self, *args: Any, **options: Any) -> Apart:
-        making: asyncio.Task[Apart] = asyncio.create_task(asyncpg.connect(*args, **options))
-        try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError:
-            self.pending.add(making)
-            making.add_done_callback(self._hang_up)
-            raise
-        except asyncpg.ProtocolViolationError as refused:
-            if _PGBOUNCER_IS_FULL in str(refused):
-                raise asyncpg.TooManyConnectionsError(str(refused)) from refused
-            raise
-
-    async def close(self) -> None:
-        if self.pending:
-            await asyncio.wait(self.pending, timeout=2)
-
-    def _hang_up(self, made: asyncio.Task[Apart]) -> None:
-        self.pending.discard(made)
-        if not made.cancelled() and made.exception() is None:
-            made.result().terminate()
 
 
 def options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class Server(msgspec.Struct, frozen=True):
     connections: int
     most_connections: int
     may_create: bool
+    name: str = "this machine"  # its host and port
+    timeline: int | None = None
     oldest_transaction: Duration | None = None
     dead_rows: tuple[tuple[str, int], ...] = ()  # of tables with many
 
@@ -48,8 +50,9 @@ async def diagnose_server(store: Store) -> list[Diagnosis]:
     [row] = await store.fetch(_SQL["diagnose_server"])
     [(oldest,)] = await store.fetch(_SQL["oldest_transaction"])
     dead = await store.fetch(_SQL["diagnose_dead_rows"], MANY_DEAD_ROWS)
-    server = Server(**row, oldest_transaction=oldest, dead_rows=tuple((name, rows) for name, rows in dead))
-    return list(diagnoses(server))
+    name, timeline = store.server
+    seen = {**row, "name": name, "timeline": timeline, "oldest_transaction": oldest}
+    return list(diagnoses(Server(**seen, dead_rows=tuple((table, rows) for table, rows in dead))))
 
 
 def diagnoses(server: Server) -> Iterator[Diagnosis]:
@@ -59,6 +62,7 @@ def diagnoses(server: Server) -> Iterator[Diagnosis]:
         )
     else:
         yield ok("version", f"PostgreSQL {server.version_name}")
+    yield ok("primary", server.name if server.timeline is None else f"{server.name}, on timeline {server.timeline}")
     yield _durability(server)
     yield _connections(server)
     yield _oldest_transaction(server.oldest_transaction)

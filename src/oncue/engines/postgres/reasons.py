@@ -6,6 +6,7 @@ import socket
 
 import asyncpg
 
+from oncue.engines.postgres.hosts import NoHost
 from oncue.engines.reasons import Kinds, worded
 
 # The first match counts; later ones are more general.
@@ -34,6 +35,8 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
 
 def reason(away: BaseException) -> str:
     """Return what an operator can act on, with the server's own message, up to one line."""
+    if isinstance(away, NoHost):
+        return "; ".join(f"{host}: {reason(no)}" for host, no in away.why.items())
     if isinstance(away, ConnectionError) and "rejected SSL" in str(away):
         return "the server offers no TLS, which `sslmode` demands"
     if isinstance(away, asyncpg.ProtocolViolationError) and "startup parameter" in str(away):

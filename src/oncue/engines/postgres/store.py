@@ -23,13 +23,14 @@ from oncue.engines.postgres.connecting import (
     PLANNING,
     Address,
     Apart,
-    Dialling,
     Place,
     limits,
     options,
     read_address,
     unreadable_as_invalid,
 )
+from oncue.engines.postgres.dialling import Dialling
+from oncue.engines.postgres.hosts import name_of
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.engines.postgres.silence import Silences
@@ -105,7 +106,8 @@ class Store:
         """Open a store whose connections have this name at the server. StoreFull: there is none left for it."""
         address, limit = read_address(settings.engine), settings.store_timeout
         url, bounced = address.url, address.bounced
-        dialling, place, clock = Dialling(), Place(address.schema), clock or SystemClock()
+        clock = clock or SystemClock()
+        dialling, place = Dialling(clock), Place(address.schema)
 
         def connect(**session: str) -> Callable[[], Awaitable[Apart]]:
             given = {**PLANNING, **limits(limit), **session}
@@ -160,6 +162,14 @@ class Store:
             except CONNECTION_ERRORS:
                 pool.terminate()
         await self._dialling.close()
+
+    @property
+    def server(self) -> tuple[str, int | None]:
+        """Return the host and port of the server that is used, and its timeline, if it says so."""
+        chosen = self._dialling.chosen(self.address.url)
+        if chosen is None:
+            return "no server", None
+        return name_of(chosen.host), None if chosen.identity is None else chosen.identity.timeline
 
     def pools(self) -> dict[str, tuple[int, int]]:
         """Return how many connections are open, and how many in use."""
