@@ -135,7 +135,7 @@ class _System:
         shown = show_offer(Offer(names))
         me = port.Worker(worker_id, WHO, WHO, LEASE, clock.now(), clock.now(), info=shown)
         await engine.fleet.register(me, clock.now())
-        threads = ThreadExecutor(settings.threads, settings.max_result_bytes)
+        threads = ThreadExecutor(settings.max_result_bytes)
         executors: dict[Isolation, Executor] = dict.fromkeys(Isolation, threads)
         executors[Isolation.LOOP] = LoopExecutor(settings.max_result_bytes)
         execution = Execution(tasks, executors, threads, settings.kill_grace)

@@ -87,7 +87,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         WORKER,
     )
     kill_grace: Duration = setting(
-        Duration(SECOND), "Time between SIGTERM and SIGKILL for the processes of a run.", WORKER, rare=True
+        Duration(SECOND),
+        "Time for a run to stop after its stop signal; then its processes are killed, and half a second later a "
+        "function is left behind.",
+        WORKER,
+        rare=True,
     )
     max_abandoned_threads: int = setting(
         8,

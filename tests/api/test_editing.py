@@ -25,6 +25,7 @@ FULL: dict[str, Any] = {
     "catch_up_window": "2d",
     "start_within": "5m",
     "on_lost": "dead",
+    "on_left_behind": "release",
     "key": "k",
     "group": "g",
     "concurrency": {"key": "c", "limit": 3},

@@ -10,7 +10,7 @@ from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, p
 from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.policy import CatchUp, OnLeftBehind, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
 
 NOW = parse_instant("2027-01-31T09:00:00Z")
@@ -47,6 +47,7 @@ def test_every_field_is_understood() -> None:
         "catch_up_window": "0s",
         "start_within": "5m",
         "on_lost": "dead",
+        "on_left_behind": "release",
         "key": "k",
         "group": "g",
         "concurrency": {"key": "c", "limit": 2},
@@ -74,6 +75,7 @@ def test_every_field_is_understood() -> None:
         catch_up_window=Duration(0),
         start_within=Duration(5 * MINUTE),
         on_lost=OnLost.DEAD,
+        on_left_behind=OnLeftBehind.RELEASE,
         key="k",
         group="g",
         concurrency=Concurrency("c", 2),

@@ -382,6 +382,12 @@ def test_the_next_in_line_has_the_first_position_and_the_holder_is_named() -> No
     assert why(RunDiagnosis(a_run())).position is None
 
 
+DO = (
+    "No other run of its group or concurrency key starts beside it. Let the function check ctx.cancelled; to end it "
+    f"now, restart worker {WORKER}. Jobs with on_left_behind release do not wait"
+)
+
+
 def holding(state: State = State.WAITING, **how: Any) -> RunView:
     return a_run(state, run_id=RunId(OTHER), **how)
 
@@ -391,6 +397,10 @@ def holding(state: State = State.WAITING, **how: Any) -> RunView:
     [
         (holding(State.RUNNING, started_at=Instant(NOW - 12 * SECOND)), ", which has been running for 12 s"),
         (holding(State.RUNNING), ", which is running"),
+        (
+            holding(State.RUNNING, started_at=NOW, cancel_at=Instant(NOW - 6 * SECOND), worker_id=WorkerId(WORKER)),
+            f": it was cancelled 6 s ago, and its function does not stop. {DO}",
+        ),
         (holding(held=Held.PAUSED, failures=1, due=MINUTE), ", which cannot start because its job is paused"),
         (
             holding(spec=Spec("resize", queue="slow"), due=MINUTE),
@@ -425,6 +435,22 @@ def test_what_is_lost_ends_as_its_definition_says() -> None:
 
     assert "dead letter" in why(RunDiagnosis(careful)).detail
     assert "restarts on another worker" in why(RunDiagnosis(RUNNING)).detail
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"cancel_at": Instant(NOW - 6 * SECOND)}, "it was cancelled 6 s ago, and its function does not stop"),
+        (
+            {"spec": encode_spec(Spec("resize", timeout=Duration(6 * SECOND)))},
+            "its timeout of 6s ended 6 s ago, and its function does not stop",
+        ),
+    ],
+)
+def test_one_that_does_not_stop_is_told_so_and_what_to_do(how: dict[str, Any], says: str) -> None:
+    found = why(running(0, msgspec.structs.replace(RUNNING, **how)))
+
+    assert found.detail == f"Running on worker {WORKER} for 12 s; {says}. {DO}."
 
 
 def test_one_that_is_being_stopped_is_told_so() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from oncue import Context, NoRetry, Tasks
 from oncue.executors.around import WithMiddleware
 from oncue.executors.functions import LoopExecutor
 from oncue.executors.loading import load_tasks
-from oncue.executors.port import Executor, LeftBehind, TaskFailed
+from oncue.executors.port import Executor, TaskFailed
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
 from oncue.settings import Settings
@@ -135,7 +135,7 @@ async def test_it_runs_in_the_loop_around_a_thread() -> None:
     def there(ctx: Context) -> bool:
         return threading.get_ident() not in seen
 
-    executor = ThreadExecutor(1, CAP)
+    executor = ThreadExecutor(CAP)
     assert await run(there, where, executor=executor) == b"true"
     assert seen == [threading.get_ident()]
     await executor.close()
@@ -183,7 +183,7 @@ async def test_what_it_prints_is_in_the_log_of_the_run() -> None:
     assert reports.text == "before\n"
 
 
-async def test_a_thread_that_is_left_behind_counts_whatever_it_does_with_the_cancel() -> None:
+async def test_the_end_of_a_thread_is_waited_for_whatever_middleware_does_with_the_cancel() -> None:
     begun, go = threading.Event(), threading.Event()
 
     def stubborn(ctx: Context) -> None:
@@ -196,18 +196,18 @@ async def test_a_thread_that_is_left_behind_counts_whatever_it_does_with_the_can
         except asyncio.CancelledError:
             return "done"
 
-    executor = ThreadExecutor(1, CAP)
+    executor = ThreadExecutor(CAP)
     tasks = Tasks()
     tasks.task("task")(stubborn)
     [task] = tasks
-    running: Awaitable[Any] = asyncio.create_task(WithMiddleware(executor, [swallowing], CAP).run(attempt(task)))
+    running = asyncio.ensure_future(WithMiddleware(executor, [swallowing], CAP).run(attempt(task)))
     await until(begun.is_set)
-    running.cancel()  # type: ignore[attr-defined]
+    running.cancel()
+    await asyncio.sleep(0.01)
+    assert not running.done()
 
-    with pytest.raises(LeftBehind):
-        await running
     go.set()
-    await until(lambda: executor.abandoned == 0)
+    assert await running == b'"done"'
     await executor.close()
 
 

@@ -1,4 +1,4 @@
-"""Sync functions in threads, which cannot be stopped: they are left behind, counted, and replaced."""
+"""Sync functions in threads, which cannot be stopped: a cancelled run ends when its function has ended."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ from oncue.tasks import Tasks
 @pytest.fixture
 async def threads() -> AsyncIterator[ThreadExecutor]:
     before = threading.active_count()
-    executor = ThreadExecutor(2, 100)
+    executor = ThreadExecutor(100)
     yield executor
     await executor.close()
     await until(lambda: threading.active_count() == before)
@@ -92,61 +92,45 @@ async def test_a_thread_is_used_again(threads: ThreadExecutor) -> None:
     assert await threads.run(work(thread_name)) == await threads.run(work(thread_name))
 
 
-async def test_no_more_at_a_time_than_there_is_room_for_and_the_rest_waits(threads: ThreadExecutor) -> None:
+async def test_each_run_has_a_thread_whoever_does_not_end(threads: ThreadExecutor) -> None:
     gate = Gate()
     running = [asyncio.create_task(threads.run(work(gate.enter))) for _ in range(5)]
-    await gate.entered()
-    await gate.entered()
-    assert not gate.begun.acquire(timeout=0.05)
+    for one in running:
+        await gate.entered()
+        one.cancel()
+    await asyncio.sleep(0)
+
+    assert await asyncio.wait_for(threads.run(work(thread_name)), 10) is not None
     gate.open.set()
+    ends = await asyncio.gather(*running, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 5
 
-    assert await asyncio.gather(*running) == [b'"late"'] * 5
 
-
-async def test_a_cancelled_run_ends_at_once_and_its_thread_is_counted_until_it_ends(threads: ThreadExecutor) -> None:
+@pytest.mark.parametrize("cancels", [1, 3])
+async def test_a_cancelled_run_ends_when_its_function_has_ended_and_its_result_is_dropped(
+    threads: ThreadExecutor, cancels: int
+) -> None:
     gate = Gate()
     running = asyncio.create_task(threads.run(work(gate.enter)))
     await gate.entered()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-
-    assert threads.abandoned == 1
-    gate.open.set()
-    await until(lambda: threads.abandoned == 0)
-
-
-async def test_abandoned_threads_keep_no_place(threads: ThreadExecutor) -> None:
-    gate = Gate()
-    stuck = [asyncio.create_task(threads.run(work(gate.enter))) for _ in range(2)]
-    await gate.entered()
-    await gate.entered()
-    waiting = asyncio.create_task(threads.run(work(thread_name)))
-    await asyncio.sleep(0)
-    for running in stuck:
+    for _ in range(cancels):
         running.cancel()
+        await asyncio.sleep(0.01)
+    assert not running.done()
 
-    assert await asyncio.wait_for(waiting, 10) is not None
-    assert threads.abandoned == 2
     gate.open.set()
-    await until(lambda: threads.abandoned == 0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 10)
 
 
 async def test_a_run_that_is_cancelled_before_its_turn_never_begins(threads: ThreadExecutor) -> None:
-    gate, never = Gate(), Gate()
-    busy = [asyncio.create_task(threads.run(work(gate.enter))) for _ in range(2)]
-    await gate.entered()
-    await gate.entered()
+    never = Gate()
     waiting = asyncio.create_task(threads.run(work(never.enter)))
-    await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    gate.open.set()
-    await asyncio.gather(*busy)
     await threads.run(work(thread_name))
 
-    assert threads.abandoned == 0
     assert not never.begun.acquire(blocking=False)
 
 
@@ -201,14 +185,18 @@ async def test_a_payload_that_does_not_fit_fails_for_good(threads: ThreadExecuto
     assert (failed.value.kind, failed.value.retry) == ("BadPayload", False)
 
 
-async def test_closing_does_not_wait_for_the_abandoned(threads: ThreadExecutor) -> None:
+@pytest.mark.parametrize("before", [True, False])
+async def test_closing_does_not_wait_for_what_does_not_stop(threads: ThreadExecutor, before: bool) -> None:
     gate = Gate()
     running = asyncio.create_task(threads.run(work(gate.enter)))
     await gate.entered()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    if before:
+        running.cancel()
+        await asyncio.sleep(0)
     await asyncio.wait_for(threads.close(), 1)
+    if not before:
+        running.cancel()
 
-    assert threads.abandoned == 1
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 1)
     gate.open.set()

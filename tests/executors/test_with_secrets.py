@@ -65,7 +65,7 @@ class Runner:
 async def runner(tmp_path: Path) -> AsyncIterator[Runner]:
     (tmp_path / "alice").mkdir()
     (tmp_path / "alice" / "token").write_text(VALUE + "\n")
-    processes, threads = ProcessExecutor(SETTINGS, 1), ThreadExecutor(1, 10_000)
+    processes, threads = ProcessExecutor(SETTINGS, 1), ThreadExecutor(10_000)
     executors: dict[Isolation, Executor] = {
         Isolation.LOOP: LoopExecutor(10_000),
         Isolation.THREAD: threads,

@@ -142,6 +142,18 @@ def gated_in_thread(ctx: Any, gate: str) -> str:
     return "done"
 
 
+@tasks.task("tidy_up")
+def tidy_up(ctx: Any, lane: str, seconds: float = 2.5) -> str:
+    """Looks every tenth of a second whether it is to stop, and then needs half a second."""
+    note("start", ctx, lane=lane)
+    until = time.monotonic() + seconds
+    while not ctx.cancelled and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    note("end", ctx, lane=lane)
+    return "done"
+
+
 @tasks.task("gated_in_process", isolation="process")
 def gated_in_process(ctx: Any, gate: str) -> str:
     note("start", ctx)

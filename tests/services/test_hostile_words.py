@@ -60,7 +60,7 @@ CASES: list[Case] = [
 @asynccontextmanager
 async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     """A crew as worker processes have it, with real executors, on a clock that stands still."""
-    threads, processes = ThreadExecutor(8, SETTINGS.max_result_bytes), ProcessExecutor(SETTINGS, 2)
+    threads, processes = ThreadExecutor(SETTINGS.max_result_bytes), ProcessExecutor(SETTINGS, 2)
     executors: dict[Isolation, Executor] = {
         Isolation.LOOP: LoopExecutor(SETTINGS.max_result_bytes),
         Isolation.THREAD: threads,

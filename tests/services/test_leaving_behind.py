@@ -3,14 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.services.worker_loops import Stage, StagedCrew, crew_on, drive, work
 
 from oncue.context import Context
+from oncue.domain.attempt import LEFT_BEHIND
 from oncue.domain.ids import RunId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
+from oncue.domain.policy import OnLeftBehind
+from oncue.domain.run import RunView, Settlement, State, read_attempts
 from oncue.executors.capture import capture_logging
 from oncue.executors.threads import ThreadExecutor
 from oncue.services.capacity import Capacity
@@ -22,6 +26,7 @@ THREAD, LOOP = Isolation.THREAD, Isolation.LOOP
 ADA, BOB = UserNumber(1), UserNumber(2)
 ONE = Resources()
 NORMAL = Priority.NORMAL
+TOO_LONG = f"the attempt exceeded its timeout of 1s; {LEFT_BEHIND}"
 
 
 @pytest.fixture
@@ -167,19 +172,23 @@ async def test_a_thread_counts_against_its_user_until_it_ends(
     stage.tasks = type(stage.tasks)()
     stage.tasks.add(Task("stubborn", stuck, isolation=THREAD, defaults={}, roles=()))
     crew = await crew_on(store, stage, threads=3)
-    threads = ThreadExecutor(3, 1_000)
+    threads = ThreadExecutor(1_000)
     execution = Execution(stage.tasks, {THREAD: threads}, threads, Duration(SECOND))
     monkeypatch.setattr(crew.attempts, "_execution", execution)
-    await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
+    run_id = await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
     await crew.worker.run_once()
     assert await asyncio.to_thread(begun.acquire, timeout=10)
 
     await store.clock.advance(Duration(SECOND + MILLISECOND))
     await crew.attempts.run_once()
-    async with asyncio.timeout(60):
-        while len(crew.attempts):
-            await asyncio.sleep(0)
-    assert crew.attempts.capacity.left == {(THREAD, store.uid): 1}
+    await asyncio.sleep(0.01)
+    assert (len(crew.attempts), crew.attempts.left_behind, await store.state(run_id)) == (1, 0, State.RUNNING)
+
+    await store.clock.advance(Duration(2 * SECOND))
+    await crew.attempts.run_once()
+    await crew.settling.run_once()
+    assert (len(crew.attempts), crew.attempts.capacity.left) == (0, {(THREAD, store.uid): 1})
+    assert outcomes(await store.run(run_id)) == [("timed_out", TOO_LONG)]
 
     go.set()
     async with asyncio.timeout(60):
@@ -187,3 +196,84 @@ async def test_a_thread_counts_against_its_user_until_it_ends(
             await asyncio.sleep(0.001)
     await work(crew)
     await threads.close()
+
+
+# ---------------------------------------------------------------------------------------------- what must run alone
+
+BOTH = pytest.mark.parametrize("rule", [{"group": "g"}, {"gate": ("k", 1)}], ids=["group", "key"])
+
+
+def outcomes(view: RunView) -> list[tuple[str, str | None]]:
+    return [(attempt.outcome, attempt.error) for attempt in read_attempts(view.attempts)]
+
+
+async def told_to_stop(store: Store, stage: Stage, **how: Any) -> tuple[StagedCrew, RunId, RunId]:
+    """A run whose time is over, and its grace; and the next one of its group or its key."""
+    crew = await crew_on(store, stage)
+    how = {"timeout": Duration(SECOND), "max_retries": 0, **how}
+    first = await store.one_shot(task="stubborn", **how)
+    second = await store.one_shot(SECOND // 10, task="noop", **how)
+    await drive(store, crew, 2 * SECOND)
+    await drive(store, crew, 3 * SECOND)
+    crew.prefetch.look_afresh()
+    await drive(store, crew, SECOND)
+    return crew, first, second
+
+
+@BOTH
+async def test_what_must_run_alone_waits_until_the_one_before_has_ended(
+    store: Store, stage: Stage, rule: dict[str, Any]
+) -> None:
+    crew, first, second = await told_to_stop(store, stage, **rule)
+    assert (await store.state(first), stage.started) == (State.RUNNING, [first])
+    assert (len(crew.attempts), crew.attempts.left_behind, crew.busy) == (0, 1, False)
+
+    stage.go.set()
+    async with asyncio.timeout(60):
+        while crew.attempts.left_behind:
+            await asyncio.sleep(0)
+    await crew.settling.run_once()
+    await drive(store, crew, SECOND)
+
+    assert outcomes(await store.run(first)) == [("timed_out", TOO_LONG)]
+    assert (await store.state(first), stage.started) == (State.DEAD, [first, second])
+    assert crew.attempts.capacity.used[LOOP] == 0
+
+
+@BOTH
+async def test_a_job_may_say_that_others_do_not_wait_for_a_function_that_does_not_stop(
+    store: Store, stage: Stage, rule: dict[str, Any]
+) -> None:
+    crew, first, second = await told_to_stop(store, stage, **rule, on_left_behind=OnLeftBehind.RELEASE)
+
+    assert (await store.state(first), stage.started, crew.attempts.left_behind) == (State.DEAD, [first, second], 1)
+
+
+async def test_the_end_of_a_cancelled_one_says_that_it_did_not_stop(store: Store, stage: Stage) -> None:
+    crew = await crew_on(store, stage)
+    run_id = await store.one_shot(task="stubborn", group="g")
+    await work(crew)
+    await store.engine.running.cancel(store.uid, run_id, store.now)
+    crew.mailbox.hint()
+    await crew.mailbox.run_once()
+    await drive(store, crew, 3 * SECOND)
+    assert (await store.state(run_id), crew.attempts.left_behind) == (State.RUNNING, 1)
+
+    stage.go.set()
+    async with asyncio.timeout(60):
+        while crew.attempts.left_behind:
+            await asyncio.sleep(0)
+    await crew.settling.run_once()
+    view = await store.run(run_id)
+    assert (view.state, outcomes(view)) == (State.CANCELLED, [("cancelled", LEFT_BEHIND)])
+
+
+async def test_of_those_that_wait_a_worker_that_ends_leaves_the_outcomes(store: Store, stage: Stage) -> None:
+    """Its process is about to end, and they with it: they are no losses, and are not started again."""
+    crew, first, _ = await told_to_stop(store, stage, group="g")
+
+    [end] = crew.attempts.forget()
+
+    assert isinstance(end, Settlement)
+    assert (end.run.run_id, end.state, end.failures, end.losses) == (first, State.DEAD, 1, 0)
+    assert await store.state(first) is State.RUNNING

@@ -133,9 +133,12 @@ class Journal:
         own = [c for c in self.claims[start.run_id] if c.worker == start.worker and c.at < start.at]
         return own[-1] if own else None
 
-    def over_at(self, start: Start) -> int:
-        """From where on nobody need mind this body: it ended, was told to, or its worker's lease was over."""
-        ends = (start.ended_at, start.told_at, self.gone.get(start.worker))
+    def over_at(self, start: Start, *, holds: bool = False) -> int:
+        """From where on nobody need mind this body: it ended, was told to, or its worker's lease was over.
+
+        `holds`: it counts until it ends, also if it was told to.
+        """
+        ends = (start.ended_at, None if holds else start.told_at, self.gone.get(start.worker))
         return min((at for at in ends if at is not None), default=len(self.lines))
 
 

@@ -43,8 +43,9 @@ def in_lanes(told: Checker) -> dict[tuple[str, int, int], list[Start]]:
 
 def lanes_admit_no_more_than_they_may(told: Checker) -> Iterator[str]:
     for (kind, _, width), starts in in_lanes(told).items():
+        over = {s.serial: told.journal.over_at(s, holds=told.owners[s.run_id].spec.holds) for s in starts}
         for start in starts:
-            inside = {s.run_id for s in starts if s.at <= start.at < told.journal.over_at(s)} | {start.run_id}
+            inside = {s.run_id for s in starts if s.at <= start.at < over[s.serial]} | {start.run_id}
             if len(inside) > width:
                 yield f"{kind}: {[short(run_id) for run_id in inside]} at once, when {start.serial} started"
 

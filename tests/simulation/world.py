@@ -28,13 +28,13 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey
-from oncue.domain.run import State
+from oncue.domain.run import Claimed, Settlement, State
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.executors.functions import LoopExecutor
-from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.attempts import LAST_CHANCE, End, Stop
 from oncue.services.execution import Execution
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import AHEAD, RateLimiter
@@ -263,7 +263,7 @@ class World:
                 peers.alike_before, peers.alike = beat.alike_before, beat.alike
         return lease // BEATS
 
-    def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, handed_back: tuple[Any, ...] = ()) -> None:
+    def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, unstopped: tuple[End, ...] = ()) -> None:
         if crewed.process.dead:
             return
         self.left += crewed.process.kill()
@@ -271,14 +271,16 @@ class World:
         self.crews.remove(crewed)
         self.processes.remove(crewed.process)
         if keeper_lives:
-            self.way.later(self._take_leave(crewed, handed_back))
+            self.way.later(self._take_leave(crewed, unstopped))
         self.start_worker(crewed.shape)
 
-    async def _take_leave(self, crewed: Crewed, handed_back: tuple[Any, ...]) -> None:
-        engine = self.reached_by(Process("keeper", self.clock))
+    async def _take_leave(self, crewed: Crewed, unstopped: tuple[End, ...]) -> None:
+        engine, now = self.reached_by(Process("keeper", self.clock)), crewed.process.own.now()
         with suppress(StoreUnavailable):
-            if handed_back:
-                await engine.running.hand_back(crewed.worker_id, handed_back, crewed.process.own.now())
+            if handed_back := [end for end in unstopped if isinstance(end, Claimed)]:
+                await engine.running.hand_back(crewed.worker_id, handed_back, now)
+            if ended := [end for end in unstopped if isinstance(end, Settlement)]:
+                await engine.running.settle(crewed.worker_id, ended, now)
             await engine.fleet.leave(crewed.worker_id)
 
     async def retire(self, crewed: Crewed) -> None:
@@ -293,7 +295,7 @@ class World:
         if not process.dead:
             left = tuple(crew.attempts.forget())
             await self._idle(crewed, 2 * SECOND)
-            self.kill_worker(crewed, keeper_lives=True, handed_back=left)
+            self.kill_worker(crewed, keeper_lives=True, unstopped=left)
 
     async def _idle(self, crewed: Crewed, length: int) -> None:
         until = self.clock.monotonic() + length

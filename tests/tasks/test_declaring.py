@@ -27,6 +27,7 @@ WHOLE: dict[str, Any] = {
     "catch_up_window": "2h",
     "start_within": "5m",
     "on_lost": "dead",
+    "on_left_behind": "release",
     "group": "g",
     "concurrency": {"key": "k", "limit": 2},
     "rate": {"limit": 1, "per": "1s"},

@@ -228,7 +228,7 @@ class TestCurrentContext:
             )
 
         stage.tasks.get("noop").function = noop  # type: ignore[union-attr]
-        threads = ThreadExecutor(1, 1_000)
+        threads = ThreadExecutor(1_000)
         crew = await crew_in(store, stage, spans)
 
         first = await store.one_shot()

@@ -19,6 +19,7 @@ from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 LONGEST_ERROR = 4_000
 LONGEST_TRACEBACK = 4 * 1024  # bytes
 NO_RETRY = NoRetry.__name__
+LEFT_BEHIND = "its function did not stop and was left behind"
 NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
 
 
@@ -87,9 +88,11 @@ def handed_back(run: Claimed, now: Instant) -> Settlement:
     )
 
 
-def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Settlement:
+def cancelled(
+    run: Claimed, worker: WorkerId, started_at: Instant, now: Instant, error: str | None = None
+) -> Settlement:
     """Settle a cancelled attempt: neither a failure nor a loss."""
-    stopped = Attempt(run.attempt, worker, started_at, now, "cancelled")
+    stopped = Attempt(run.attempt, worker, started_at, now, "cancelled", error=error)
     return Settlement(
         run=run,
         state=State.CANCELLED,

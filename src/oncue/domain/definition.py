@@ -21,7 +21,7 @@ from oncue.domain.lane import Concurrency
 from oncue.domain.notify import Entry, read_notify
 from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Priority, Resources
 from oncue.domain.plain_json import DEEPEST, has_more_values, not_plain
-from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.policy import CatchUp, OnLeftBehind, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
 from oncue.shapes.jobs import JobFields, Range
@@ -104,6 +104,7 @@ DEFAULTED = (
     "catch_up_window",
     "start_within",
     "on_lost",
+    "on_left_behind",
     "group",
     "concurrency",
     "rate",
@@ -258,7 +259,7 @@ _BY_TYPE: dict[Any, Reader] = {
     bool: fields.truth,
     Duration: fields.duration(),
     Priority: fields.choice({one.name.lower(): one for one in Priority}),
-    **{kind: fields.choice({one.value: one for one in kind}) for kind in (Overlap, CatchUp, OnLost)},
+    **{kind: fields.choice({one.value: one for one in kind}) for kind in (Overlap, CatchUp, OnLost, OnLeftBehind)},
     Retry: _retry,
     Concurrency: _concurrency,
     Rate: _rate,

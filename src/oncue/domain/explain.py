@@ -30,6 +30,7 @@ from oncue.domain.placement import ClassKey, Mismatch
 from oncue.domain.policy import OnLost
 from oncue.domain.run import RunView, State, Status, read_attempts, shown
 
+STOPS_WITHIN = Duration(5 * SECOND)  # of its stop signal, by default 1.5 s; after that a function counts as stuck
 MOST_COUNTED = 10_000  # engines count the runs before a run only up to here
 
 
@@ -108,7 +109,7 @@ def explain(
         return _to_come(run, spec, state, now)
     if run.held & (Held.LANE | Held.GATE):
         known = holder is not None and holder.run_id == standing.holder
-        doing = _doing(holder, paused_queues, now) if holder is not None and known else ""
+        doing = _doing(holder, paused_queues, now) if holder is not None and known else "."
         return _behind(standing, spec, state, doing)
     if run.held & Held.RATE:
         return Explanation(state, Reason.RATE, f"Waiting for {_rate(spec)}. A scheduler assigns the start time.")
@@ -145,8 +146,30 @@ def _running(standing: RunDiagnosis, state: Status, now: Instant) -> Explanation
         )
         return Explanation(state, Reason.WORKER_LOST, detail)
     since = "" if run.started_at is None else f" for {rough_length(now - run.started_at)}"
+    if (stuck := _stuck(run, now)) is not None:
+        detail = f"Running on worker {run.worker_id}{since}; {stuck}. {_waited_for(run)}"
+        return Explanation(state, Reason.RUNNING, detail)
     stopping = "" if run.cancel_at is None else f"; cancelled {rough_length(now - run.cancel_at)} ago, and stopping"
     return Explanation(state, Reason.RUNNING, f"Running on worker {run.worker_id}{since}{stopping}.")
+
+
+def _stuck(run: RunView, now: Instant) -> str | None:
+    """Say that the function of an active run does not stop although it was told to. None: it does, as far as known."""
+    spec = _spec(run)
+    if run.cancel_at is not None and now - run.cancel_at > STOPS_WITHIN:
+        return f"it was cancelled {rough_length(now - run.cancel_at)} ago, and its function does not stop"
+    if run.started_at is None or spec is None or now - run.started_at <= spec.timeout + STOPS_WITHIN:
+        return None
+    over = rough_length(now - run.started_at - spec.timeout)
+    return f"its timeout of {show_duration(spec.timeout)} ended {over} ago, and its function does not stop"
+
+
+def _waited_for(run: RunView) -> str:
+    return (
+        "No other run of its group or concurrency key starts beside it. "
+        f"Let the function check ctx.cancelled; to end it now, restart worker {run.worker_id}. "
+        "Jobs with on_left_behind release do not wait."
+    )
 
 
 def is_silent(beat_at: Instant, lease: Duration, now: Instant) -> bool:
@@ -184,8 +207,8 @@ def _rate(spec: Spec | None) -> str:
 def _behind(standing: RunDiagnosis, spec: Spec | None, state: Status, doing: str) -> Explanation:
     position = None if standing.place is None else standing.place + 1
     reason, rule = _rule(standing.run, spec)
-    waits = "This run waits for its turn" if standing.holder is None else f"Blocked by run {standing.holder}{doing}"
-    return Explanation(state, reason, f"{rule[0].upper()}{rule[1:]}. {waits}.", standing.holder, position)
+    waits = "This run waits for its turn." if standing.holder is None else f"Blocked by run {standing.holder}{doing}"
+    return Explanation(state, reason, f"{rule[0].upper()}{rule[1:]}. {waits}", standing.holder, position)
 
 
 def _rule(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
@@ -204,14 +227,16 @@ def _rule(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
 
 def _doing(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
     match holder.state:
+        case State.RUNNING if (stuck := _stuck(holder, now)) is not None:
+            return f": {stuck}. {_waited_for(holder)}"
         case State.RUNNING if holder.started_at is not None:
-            return f", which has been running for {rough_length(now - holder.started_at)}"
+            return f", which has been running for {rough_length(now - holder.started_at)}."
         case State.RUNNING:
-            return ", which is running"
+            return ", which is running."
         case State.WAITING:
-            return f", which {_waiting(holder, paused_queues, now)}"
+            return f", which {_waiting(holder, paused_queues, now)}."
         case _:
-            return ", which has just ended"
+            return ", which has just ended."
 
 
 def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:

@@ -15,7 +15,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.notify import Entry
 from oncue.domain.placement import ClassKey, Priority, Resources
-from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.policy import CatchUp, OnLeftBehind, OnLost, Overlap, Retry
 from oncue.domain.reference import read_reference
 from oncue.domain.schedule import Schedule
 from oncue.domain.secret_refs import SecretAccess
@@ -54,6 +54,7 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     catch_up_window: Duration = HOUR
     start_within: Duration | None = None
     on_lost: OnLost = OnLost.RERUN
+    on_left_behind: OnLeftBehind = OnLeftBehind.HOLD
     concurrency: Concurrency | None = None
     rate: Rate | None = None
     resources: Resources = Resources()
@@ -73,6 +74,12 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         return ClassKey(
             self.task, self.queue, self.priority, tuple(sorted(set(self.labels))), self.resources.size_class()
         )
+
+    @property
+    def holds(self) -> bool:
+        """Whether no other run may start beside a function that does not stop when told to."""
+        exclusive = self.group is not None or self.concurrency is not None
+        return exclusive and self.on_left_behind is OnLeftBehind.HOLD
 
     def lanes(self, uid: UserNumber, job_id: JobId) -> Lanes:
         return lanes_of(

@@ -36,6 +36,13 @@ class OnLost(StrEnum):
     DEAD = "dead"
 
 
+class OnLeftBehind(StrEnum):
+    """Whether the group and the concurrency key of a run wait for a function that does not stop when told to."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+
+
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The delay after the n-th failure: backoff × factorⁿ⁻¹, at most max_backoff, plus up to jitter of itself."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from oncue.context import Context, current
 from oncue.executors.calling import as_failure
-from oncue.executors.port import Executor, LeftBehind, TaskFailed, Work, encoded
+from oncue.executors.port import Executor, TaskFailed, Work, encoded
 from oncue.tasks.hooks import Middleware
 
 
@@ -35,9 +35,6 @@ class WithMiddleware:
             if inner.failed is not None and error is inner.failed.error:
                 raise inner.failed from None  # described where it was raised
             raise as_failure(error, work.task) from None
-        finally:
-            if inner.left is not None:
-                raise inner.left  # whatever middleware has done with it: the thread is there, and counts
 
     async def close(self) -> None:
         """Does nothing: the executor closes itself."""
@@ -52,15 +49,11 @@ class _Inner:
         self._result: Any = None
         self.stored: bytes | None = None
         self.failed: TaskFailed | None = None
-        self.left: LeftBehind | None = None
 
     async def call(self) -> Any:
         """Return the result as JSON has it. Raises what the task raised, or its description if that is elsewhere."""
         try:
             self.stored = await self._executor.run(self._work)
-        except LeftBehind as left:
-            self.left = left
-            raise
         except TaskFailed as failed:
             self.failed = failed
             if failed.error is None:

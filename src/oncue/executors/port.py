@@ -2,13 +2,12 @@
 
 `run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, the worker cancels that
 task**, for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process
-group: TERM, `grace`, KILL), and raises the CancelledError when it has stopped. What cannot be stopped (a thread, code
-that catches CancelledError) is left behind, and counted: a thread by a LeftBehind in place of the CancelledError.
+group: TERM, `grace`, KILL), and raises the CancelledError when it has stopped, not before. What cannot be stopped (a
+thread, code that catches CancelledError) raises it late or never: the worker waits no longer than its grace time.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 import msgspec
@@ -69,14 +68,6 @@ class ProcessLost(TaskFailed):
 
     def __init__(self, message: str) -> None:
         super().__init__("ProcessLost", message)
-
-
-class LeftBehind(asyncio.CancelledError):
-    """The attempt is over, but the code that executes it continues until `over` is done."""
-
-    def __init__(self, over: asyncio.Future[None]) -> None:
-        super().__init__()
-        self.over = over
 
 
 class Executor(Protocol):

@@ -15,78 +15,77 @@ from threading import Lock, Thread
 
 from oncue.context import current
 from oncue.executors.calling import arguments_of, as_failure, not_awaitable
-from oncue.executors.port import LeftBehind, TaskFailed, Work, encoded
+from oncue.executors.contained import outlast
+from oncue.executors.port import TaskFailed, Work, encoded
 
 
 class ThreadExecutor:
-    """Runs functions in threads, which cannot be stopped. A cancelled run leaves its thread behind, counted in
-    `abandoned` while it still runs; its late result is dropped, and another thread takes its place.
+    """Runs each function in a thread. A thread cannot be stopped: a cancelled run ends when its function has ended.
+
+    There are as many threads as active runs; who gives it a run decides how many that are.
     """
 
-    def __init__(self, size: int, max_result_bytes: int) -> None:
-        self.abandoned = 0
-        self._size = size
+    def __init__(self, max_result_bytes: int) -> None:
         self._cap = max_result_bytes
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        self._inside = 0  # runs given to us and not over
-        self._threads = 0  # that take calls, so without the abandoned
+        self._active: set[_Call] = set()
+        self._threads = 0
+        self._closed = False
 
     async def run(self, work: Work) -> bytes | None:
         call = _Call(work, self._cap)
-        self._inside += 1
+        self._active.add(call)
+        if self._threads < len(self._active):
+            self._threads += 1
+            Thread(target=_take_calls, args=(self._calls,), name="oncue task", daemon=True).start()
         self._calls.put(call)
-        self._start_threads()
         try:
             return await call.outcome
         except asyncio.CancelledError:
-            if not call.abandon():
-                raise
-            self.abandoned += 1
-            self._threads -= 1
-            call.over.add_done_callback(self._came_back)
-            raise LeftBehind(call.over) from None
+            if not self._closed:
+                await call.end()
+            raise
         finally:
-            self._inside -= 1
-            self._start_threads()
+            self._active.discard(call)
 
     async def close(self) -> None:
         """End idle threads. The others are not waited for: they are daemons, and end with the worker."""
+        self._closed = True
+        for call in self._active:
+            call.let_go()
         for _ in range(self._threads):
             self._calls.put(None)
         self._threads = 0
 
-    def _start_threads(self) -> None:
-        while self._threads < min(self._inside, self._size):
-            self._threads += 1
-            Thread(target=_take_calls, args=(self._calls,), name="oncue task", daemon=True).start()
-
-    def _came_back(self, _: asyncio.Future[None]) -> None:
-        self.abandoned -= 1
-
 
 class _Call:
-    """One run in a thread. The lock decides between a call that begins or ends and its cancellation."""
+    """One run in a thread. The lock decides between a call that begins and its cancellation."""
 
     def __init__(self, work: Work, cap: int) -> None:
         self._work = work
         self._cap = cap
         self._context = copy_context()
         self._lock = Lock()
-        self._begun = self._ended = self._abandoned = False
-        self.loop = asyncio.get_running_loop()
-        self.outcome: asyncio.Future[bytes | None] = self.loop.create_future()
-        self.over: asyncio.Future[None] = self.loop.create_future()  # of an abandoned call: the thread has ended
+        self._begun = self._withdrawn = False
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] | None = None  # of a cancelled call: its function has ended
+        self.outcome: asyncio.Future[bytes | None] = self._loop.create_future()
 
-    def abandon(self) -> bool:
-        """Stop waiting for this call. True: a thread executes it and stays behind."""
-        with self._lock:
-            self._abandoned = True
-            return self._begun and not self._ended
+    async def end(self) -> None:
+        """After a cancel: wait until the function has ended, however often we are cancelled meanwhile."""
+        if self.outcome.cancelled() and not self._withdraw():
+            self._over = self._loop.create_future()
+            await outlast(self._over)
 
-    def make(self) -> bool:
-        """Execute the call, in the thread. False: it was abandoned meanwhile, and so was the thread."""
+    def let_go(self) -> None:
+        """Wait no longer for a cancelled call."""
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
+    def make(self) -> None:
+        """Execute the call, in the thread, unless it was cancelled before."""
         if not self._begin():
-            return True
+            return
         us = os.getpid()
         result: bytes | None = None
         failure: TaskFailed | None = None
@@ -96,26 +95,24 @@ class _Call:
             failure = as_failure(error, self._work.task)
         if os.getpid() != us:
             os._exit(0)  # the task forked and its copy returned: the copy must not talk to the worker
-        if not self._end():
-            return False
         with suppress(RuntimeError):  # the loop is closed: the worker has ended
-            self.loop.call_soon_threadsafe(self._deliver, result, failure)
-        return True
+            self._loop.call_soon_threadsafe(self._deliver, result, failure)
 
     def _begin(self) -> bool:
         with self._lock:
-            self._begun = not self._abandoned
+            self._begun = not self._withdrawn
             return self._begun
 
-    def _end(self) -> bool:
+    def _withdraw(self) -> bool:
+        """False: a thread executes it."""
         with self._lock:
-            self._ended = True
-            return not self._abandoned
+            self._withdrawn = not self._begun
+            return self._withdrawn
 
     def _deliver(self, result: bytes | None, failure: TaskFailed | None) -> None:
         if self.outcome.done():
-            return
-        if failure:
+            self.let_go()
+        elif failure:
             self.outcome.set_exception(failure)
         else:
             self.outcome.set_result(result)
@@ -123,10 +120,7 @@ class _Call:
 
 def _take_calls(calls: SimpleQueue[_Call | None]) -> None:
     while call := calls.get():
-        if not call.make():
-            with suppress(RuntimeError):
-                call.loop.call_soon_threadsafe(call.over.set_result, None)
-            return
+        call.make()
         del call  # else its payload and result would live until the next call
 
 

@@ -26,7 +26,7 @@ from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Claimed, Settlement
 from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure, failure_of
-from oncue.executors.port import Executor, LeftBehind, ProcessLost, TaskFailed, Work
+from oncue.executors.port import Executor, ProcessLost, TaskFailed, Work
 from oncue.log import log
 from oncue.services.capacity import Capacity
 from oncue.services.execution import Execution
@@ -42,6 +42,7 @@ PREEMPTION_TIME = Duration(5 * SECOND)  # for a preempted run to stop, before ot
 STORAGE_RETRY_DELAY = Duration(30 * SECOND)  # of a run whose payload could not be fetched
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
+DOES_NOT_STOP = "\n… the function does not stop after its stop signal; its group and its concurrency key wait for it\n"
 UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has the reason"
 
 End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
@@ -66,6 +67,7 @@ class ActiveAttempt:
         "deadline",
         "error",
         "kind",
+        "left",
         "reports",
         "run",
         "size",
@@ -94,6 +96,7 @@ class ActiveAttempt:
         self.stop: Stop | None = None
         self.stop_requested_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked to stop
+        self.left = False  # it did not stop: it holds no slot, and counts against its user until it ends
         self.task: asyncio.Task[None] | None = None
 
 
@@ -139,12 +142,14 @@ class Attempts:
         self._chance = chance
         self._tracing = tracing
         self._active: dict[RunId, ActiveAttempt] = {}
+        self._held: dict[RunId, ActiveAttempt] = {}  # left behind, but no other run may start beside them
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
         self.hooks = HookCalls(clock, execution.tasks)
         self._hooked = bool(self.hooks.tasks)  # a set without hooks pays for nothing else
 
     def __len__(self) -> int:
+        """The number of active attempts, without those that were left behind."""
         return len(self._active)
 
     @property
@@ -238,16 +243,21 @@ class Attempts:
             self.stop(candidates[n].run.run_id, Stop.PREEMPTED)
         return chosen is not None
 
-    def forget(self) -> list[Claimed]:
-        """Drop the active attempts that cannot be waited for, and return their runs, whose outcomes others write.
+    def forget(self) -> list[End]:
+        """Drop the attempts that cannot be waited for, and return their outcomes, which others write when this process
+        has ended.
 
         Attempts that have ended and only write their last log lines stay: their outcomes are about to be settled.
         """
         left = [active for active in self if active.task is not None]
         for active in left:
             del self._active[active.run.run_id]
+            active.left = True
             self.capacity.leave(active.kind, active.run.uid)  # until it ends, if it does before this process ends
-        return [active.run for active in left]
+        held = [active for active in self._held.values() if active.task is not None]
+        for active in held:
+            del self._held[active.run.run_id]
+        return [*(active.run for active in left), *map(self._stopped, held)]
 
     async def run_once(self) -> Duration:
         """Enforce the deadlines of attempts, and of attempts that were told to stop and did not."""
@@ -280,8 +290,7 @@ class Attempts:
                 end = self._succeeded(active, result)
             except (StorageUnavailable, StorageRefused) as away:  # not from user code, whose errors are TaskFailed
                 end = self._without_payload(active, away)
-            except asyncio.CancelledError as stopped:
-                self._note_left(active, stopped)
+            except asyncio.CancelledError:
                 end = self._stopped(active)
             except BaseException as error:
                 end = self._failed(active, error)
@@ -296,47 +305,52 @@ class Attempts:
                 run_id=str(active.run.run_id),
                 exc_info=error,
             )
+        if active.left:
+            self.capacity.left_ended(active.kind, active.run.uid)
         if self._is_ours(active):
             self._end(
                 active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME)
             )
-        else:
-            self.capacity.left_ended(active.kind, active.run.uid)  # it was settled without us, and has now ended
 
     def _is_ours(self, active: ActiveAttempt) -> bool:
         """Whether it was not settled without us. The same run may have a later attempt."""
-        return self._active.get(active.run.run_id) is active
+        return self._among(active).get(active.run.run_id) is active
+
+    def _among(self, active: ActiveAttempt) -> dict[RunId, ActiveAttempt]:
+        return self._held if active.left and active.spec.holds else self._active
 
     def _end(self, active: ActiveAttempt, end: End) -> None:
-        del self._active[active.run.run_id]
-        self.capacity.release(active.kind, active.size, active.run.uid)
+        del self._among(active)[active.run.run_id]
+        if not active.left:
+            self.capacity.release(active.kind, active.size, active.run.uid)
+        self._tell(active, end)
+
+    def _tell(self, active: ActiveAttempt, end: End) -> None:
         if active.span is not None:
-            self._record(active.span, end)
+            ended = (end.ended_at, end.error_type) if isinstance(end, Settlement) else (self._clock.now(), None)
+            active.span.end(*ended)
         self._observer.ended(end)
         if self._hooked and isinstance(end, Settlement):
             self.hooks.tell(
                 self._execution.task(active.spec.task), _info(active.run, active.spec, None), end, active.error
             )
 
-    def _record(self, span: AttemptSpan, end: End) -> None:
-        match end:
-            case Settlement(ended_at=ended_at, error_type=error_type):
-                span.end(ended_at, error_type)
-            case Claimed():
-                span.end(self._clock.now(), None)
-
     def _leave_behind(self, active: ActiveAttempt) -> None:
-        log.warning(
-            "An attempt does not stop; its run ends without it", kind="attempt_left", run_id=str(active.run.run_id)
-        )
-        self.capacity.leave(active.kind, active.run.uid)
-        self._end(active, self._stopped(active))
-
-    def _note_left(self, active: ActiveAttempt, stopped: asyncio.CancelledError) -> None:
-        """Count a thread that outlives its attempt. It counts against its user until it ends."""
-        if isinstance(stopped, LeftBehind):
-            self.capacity.leave(active.kind, active.run.uid)
-            stopped.over.add_done_callback(lambda _: self.capacity.left_ended(active.kind, active.run.uid))
+        """Give its slot to others. Its run ends now; or, if no other run may start beside it, when its function ends or
+        this process.
+        """
+        run, run_id = active.run, str(active.run.run_id)
+        del self._active[run.run_id]
+        active.left = True
+        self.capacity.release(active.kind, active.size, run.uid)
+        self.capacity.leave(active.kind, run.uid)
+        if active.spec.holds:
+            log.warning("A function does not stop, and other runs wait for it", kind="attempt_held", run_id=run_id)
+            active.reports.write(DOES_NOT_STOP)
+            self._held[run.run_id] = active
+        else:
+            log.warning("A function does not stop; its run ends without it", kind="attempt_left", run_id=run_id)
+            self._tell(active, self._stopped(active))
 
     async def _with_payload(self, work: Work) -> Work:
         """Fetch a payload from object storage."""
@@ -373,9 +387,12 @@ class Attempts:
         match active.stop:
             case Stop.TIMED_OUT:
                 message = f"the attempt exceeded its timeout of {show_duration(active.spec.timeout)}"
+                if active.left:
+                    message += f"; {attempt.LEFT_BEHIND}"
                 return self._failure(active, Failure(error_type="Timeout", error=message, outcome="timed_out"))
             case Stop.CANCELLED:
-                return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
+                error = attempt.LEFT_BEHIND if active.left else None
+                return attempt.cancelled(active.run, self._worker_id, active.started_at, now, error)
             case Stop.DRAINING:
                 return active.run
             case Stop.PREEMPTED:

@@ -12,7 +12,7 @@ import msgspec
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.load import Load
-from oncue.domain.run import Claimed
+from oncue.domain.run import Claimed, Settlement
 from oncue.metrics.numbers import Series
 from oncue.services.capacity import Left
 from oncue.settings import Settings
@@ -85,9 +85,13 @@ class Unusable(msgspec.Struct, tag="unusable", frozen=True):
 
 
 class Unstopped(msgspec.Struct, tag="unstopped", frozen=True):
-    """From the worker, its last message: runs it could not stop; once it has exited they can return to the queue."""
+    """From the worker, its last message: runs it could not stop; once it has exited they can return to the queue.
+
+    `ended`: the outcomes of those that had been told to stop before, and were waited for.
+    """
 
     runs: tuple[Claimed, ...]
+    ended: tuple[Settlement, ...] = ()
 
 
 class Counted(msgspec.Struct, tag="counted", frozen=True):

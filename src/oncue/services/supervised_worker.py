@@ -14,7 +14,6 @@ from oncue.clock import Clock
 from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.load import Load
-from oncue.domain.run import Claimed
 from oncue.executors.environment import only_secrets, without_ours
 from oncue.services.capacity import Left
 from oncue.services.channel import (
@@ -23,6 +22,7 @@ from oncue.services.channel import (
     FromWorker,
     Known,
     Start,
+    Unstopped,
 )
 from oncue.settings import Settings
 
@@ -46,7 +46,7 @@ class SupervisedWorker:
         self.worn_by: tuple[Left, ...] = ()
         self.replaced = self.buried = False
         self.active = 0  # runs, by its last word
-        self.unstopped: tuple[Claimed, ...] = ()
+        self.unstopped = Unstopped(())
         self.problem: str | None = None
         self.why = "exit"  # another replaces it, as a label of a metric
 

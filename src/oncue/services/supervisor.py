@@ -13,8 +13,10 @@ from typing import Any
 
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.load import show_load
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine
 from oncue.log import log
 from oncue.metrics import table
@@ -283,8 +285,8 @@ class WorkerSupervisor:
                     kept.worn.set()
                 case Counted(series):
                     self._exposed.workers.heard(kept, series)
-                case Unstopped(runs):
-                    kept.unstopped = runs
+                case Unstopped():
+                    kept.unstopped = said
                 case Unusable(problem):
                     kept.problem = problem
                 case Alive(active, load):
@@ -385,8 +387,7 @@ class WorkerSupervisor:
         """Handle its end. Runs it could not stop return to the queue, no attempt used; its other runs were lost."""
         await kept.end()
         try:
-            if kept.unstopped:
-                await self._engine.running.hand_back(kept.worker_id, kept.unstopped, self._clock.now())
+            await self._write_unstopped(kept.worker_id, kept.unstopped)
             left = await self._engine.fleet.leave(kept.worker_id)
             if left is not None and not kept.replaced:
                 self._drain_at = left.drain_at
@@ -394,6 +395,15 @@ class WorkerSupervisor:
             pass  # its missing heartbeats say the same, a little later
         except Exception:
             log.exception("A worker that ended could not be unregistered; its lease ends soon", kind="worker_not_left")
+
+    async def _write_unstopped(self, worker_id: WorkerId, left: Unstopped) -> None:
+        now = self._clock.now()
+        if left.runs:
+            await self._engine.running.hand_back(worker_id, left.runs, now)
+        if left.ended:
+            defaults = KnownDefaults(self._engine.notices, self._clock, self._settings.notify_rate)
+            await defaults.refresh()
+            await self._engine.running.settle(worker_id, defaults.told(left.ended), now)
 
 
 def _longer(pause: Duration) -> Duration:

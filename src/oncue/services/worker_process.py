@@ -15,6 +15,7 @@ from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Offer, Resources, show_offer
+from oncue.domain.run import Claimed, Settlement
 from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.executors import machine
@@ -91,7 +92,7 @@ class WorkerProcess:
         find_secret = NoticeSecrets(engine.accounts, clock, source, settings.secret_roles)
         notifier = Notifier(engine, clock, settings, worker_id, numbers, find_secret)
         tasks = self._tasks = with_notify(tasks, notifier, settings)
-        self._threads = ThreadExecutor(settings.threads, settings.max_result_bytes)
+        self._threads = ThreadExecutor(settings.max_result_bytes)
         self._processes = ProcessExecutor(settings, settings.processes)
         executors: dict[Isolation, Executor] = {
             Isolation.LOOP: LoopExecutor(settings.max_result_bytes),
@@ -226,12 +227,13 @@ class WorkerProcess:
         for going in crew.attempts:
             crew.attempts.stop(going.run.run_id, Stop.DRAINING)
         await self._idle_within(Duration(self._settings.kill_grace + LAST_CHANCE))
-        left = tuple(crew.attempts.forget())
+        left = crew.attempts.forget()
+        unstopped = tuple(end for end in left if isinstance(end, Claimed))
         crew.large_results.hurry()
         await self._idle_within(LAST_SETTLES)
         if left:
-            self._channel.send(Unstopped(left))
-        returned = crew.settling.returned - returned + len(left)
+            self._channel.send(Unstopped(unstopped, tuple(end for end in left if isinstance(end, Settlement))))
+        returned = crew.settling.returned - returned + len(unstopped)
         log.info(
             "Drained: no run is active",
             kind="drained",

@@ -71,6 +71,9 @@ earlier, and `normal` before `low`"""
     """a run that does not start within this time expires"""
     on_lost: str
     """what happens when its worker is lost: `rerun` starts it again, `dead` never does"""
+    on_left_behind: str
+    """what its group and its concurrency key do while its function [does not \
+stop](tasks.md#timeouts-and-stopping): `hold` waits until it has ended, `release` goes on"""
     key: str | None
     """the user's own [stable](#changing-a-job) key, up to 200 characters; unique among active and paused jobs"""
     group: str | None
@@ -131,6 +134,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     catch_up_window: str | None = None
     start_within: str | None = None
     on_lost: str | None = None
+    on_left_behind: str | None = None
     concurrency: dict[str, Any] | None = None
     rate: dict[str, Any] | None = None
     resources: dict[str, Any] = {}

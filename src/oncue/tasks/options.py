@@ -36,6 +36,7 @@ class JobOptions(TypedDict, total=False):
     catch_up_window: Length
     start_within: Length | None
     on_lost: Literal["rerun", "dead"]
+    on_left_behind: Literal["hold", "release"]
     group: str | None
     concurrency: int | Mapping[str, Any] | None
     """4: at most four runs of the task at a time; or `{"key", "limit"}`"""

@@ -35,6 +35,7 @@ export const FIELDS: FieldSpec[] = [
   { name: "catch_up", label: "Late occurrences that still run", kind: "choice", choices: ["last", "skip", "all"] },
   { name: "catch_up_window", label: "How old they may be", kind: "text" },
   { name: "on_lost", label: "When its worker is lost", kind: "choice", choices: ["rerun", "dead"] },
+  { name: "on_left_behind", label: "While its function does not stop", kind: "choice", choices: ["hold", "release"], hint: "Whether its group and its concurrency key wait." },
   { name: "group", label: "Group", kind: "text", hint: "Jobs of one group run one after another." },
   { name: "preemptible", label: "May be stopped for a high-priority run", kind: "flag" },
   { name: "retry", label: "Backoff", kind: "json", hint: '{"backoff": "2s", "factor": 2}' },

@@ -27,6 +27,7 @@ class OncueTask(Task):
     retry: Mapping[str, Any] | None = None
     start_within: Length | None = None
     on_lost: Literal["rerun", "dead"] | None = None
+    on_left_behind: Literal["hold", "release"] | None = None
     group: str | None = None
     concurrency: int | Mapping[str, Any] | None = None
     rate: str | Mapping[str, Any] | None = None

@@ -13,7 +13,7 @@ from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.job import Cursor, JobStatus, WaitingRun
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.policy import OnLost, Retry
+from oncue.domain.policy import OnLeftBehind, OnLost, Retry
 from oncue.domain.run import State
 from oncue.engines.port import Count, Created, Creation, IdempotencyKey, NewJob
 from oncue.testing.conformance.store import Store, job_of, only
@@ -41,6 +41,7 @@ async def test_a_one_shot_is_stored_as_it_was_defined(store: Store) -> None:
         timeout=Duration(2 * HOUR),
         start_within=Duration(MINUTE),
         on_lost=OnLost.DEAD,
+        on_left_behind=OnLeftBehind.RELEASE,
         group="g",
         gate=("c", 3),
         resources=Resources(cpu_milli=500, memory_mb=64),
