@@ -15,13 +15,15 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: unsent bytes are dropped,
 
 
 class StoreProxy:
-    """Passes on every connection to a server; `delay`, `open` and `resets` say how badly, for all of them at once."""
+    """Passes on every connection to a server. `delay`, `open`, `answering`, `resets`: how badly, for all at once."""
 
     def __init__(self, port: int, seed: int = 7) -> None:
         self.delay = 0.0  # seconds that are added to each round trip
         self.resets = 0.0  # how likely a request is the last of its connection
         self.open = asyncio.Event()  # not set: a black hole. What is sent meanwhile arrives when it is set again
         self.open.set()
+        self.answering = asyncio.Event()  # not set: requests arrive, and their answers only when it is set again
+        self.answering.set()
         self.were_reset = 0
         self._port = port
         self._chance = random.Random(seed)
@@ -47,6 +49,12 @@ class StoreProxy:
             link.half_open = True
             link.server.transport.abort()
         return len(links)
+
+    def cut(self) -> None:
+        """End every connection on both sides. Answers that were held back never arrive."""
+        for link in self._links:
+            link.server.transport.abort()
+            link.client.transport.abort()
 
     def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._pass_on(reader, writer))
@@ -119,6 +127,7 @@ class StoreProxy:
             at, some = await under_way.get()
             await asyncio.sleep(at - now())
             await self.open.wait()
+            await self.answering.wait()
             if link.half_open or link.client.is_closing():
                 return
             if not some:
