@@ -20,7 +20,7 @@ _SQL = statements("oncue.engines.postgres")
 _LEFT = (
     *("job_keys", "job_tags", "repeats_0", "repeats_1"),
     *("notify_defaults", "notify_targets", "notices_dropped", "webhook_secrets", "sets"),
-    *("errors", "error_counts", "bulks", "outbox", "db_grants"),
+    *("errors", "error_counts", "bulks", "outbox", "enqueue_keys", "db_grants"),
 )
 BEFORE_ALL = -(2**63)
 

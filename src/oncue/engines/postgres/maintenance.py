@@ -75,6 +75,7 @@ class PostgresMaintenance:
             partial(self._forget_versions, cutoff),
             partial(self._forget_tags, cutoff),
             partial(idempotency.turn, self._store, now, self._settings.idempotency_retention, self._limit),
+            partial(self._forget_enqueue_keys, now),
             partial(in_bites, partial(self._count_of, "forget_api_keys", now - self._settings.keep_keys, BITE)),
             partial(in_bites, partial(self._count_of, "forget_sessions", now, BITE)),
             self._forget_lanes,
@@ -149,6 +150,11 @@ class PostgresMaintenance:
     ) -> tuple[int, str] | None:
         found = await self._fetch("forget_keys", *after, BITE, oldest, goes_before, known)
         return (found[0]["uid"], found[0]["key"]) if found else None
+
+    async def _forget_enqueue_keys(self, now: Instant) -> None:
+        """An id is as old as the call, which may have been long before the commit: hence twice the time."""
+        oldest = _oldest(Instant(now - 2 * self._settings.idempotency_retention))
+        await in_bites(partial(self._count_of, "forget_enqueue_keys", oldest, BITE))
 
     async def _forget_jobs(self, cutoff: Instant) -> None:
         if self._worth_a_look(self._jobs, cutoff):

@@ -66,8 +66,7 @@ class PostgresOutbox:
         return len(await self._store.fetch(again, sorted(job_ids), now))
 
     async def discard(self, job_ids: Sequence[JobId]) -> int:
-        gone = "delete from outbox where job_id = any($1::uuid[]) returning 1"
-        return len(await self._store.fetch(gone, sorted(job_ids)))
+        return len(await self._store.fetch(_SQL["outbox_discard"], sorted(job_ids)))
 
     async def state(self) -> OutboxState:
         [found] = await self._store.fetch(_SQL["outbox_state"], OUTBOX_COUNTED)

@@ -1,0 +1,1 @@
+-- Keys of PostgreSQL's outbox: here there is none.
