@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -208,10 +208,16 @@ class Fleet:
     # ------------------------------------------------------------------------------------------------------------- API
 
     def raw(
-        self, method: str, path: str, body: Any = None, *, timeout: float = 30
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout: float = 30,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Json, http.client.HTTPMessage]:
         """Status, answer and headers. Status 0: nobody listens."""
-        status, answer, told = self._asked(method, path, body, timeout)
+        status, answer, told = self._asked(method, path, body, timeout, headers)
         return status, json.loads(answer or b"null"), told
 
     def text(self, path: str) -> str:
@@ -219,8 +225,10 @@ class Fleet:
         assert status == 200, (path, status, answer)
         return answer.decode()
 
-    def _asked(self, method: str, path: str, body: Any, timeout: float) -> tuple[int, bytes, http.client.HTTPMessage]:
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+    def _asked(
+        self, method: str, path: str, body: Any, timeout: float, more: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes, http.client.HTTPMessage]:
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(more or {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -32,7 +32,7 @@ from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route, is_fo
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
-from oncue.domain.errors import Forbidden, QuotaExceeded
+from oncue.domain.errors import Forbidden, QuotaExceeded, WritesStalled
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.engines.port import AuditEntry, Engine
@@ -148,8 +148,10 @@ class Guard:
             caller: Caller | None = None
             request.scope[ROUTE] = path
             try:
-                with WatchedCall(self._api.watchdog):
+                with WatchedCall(self._api.watchdog, changes=isinstance(route, Change)):
                     caller = await self._admit(route, request)
+                    if isinstance(route, Change):
+                        self._api.watchdog.refuse_stalled()
                     with Share(self._shares, caller.uid) as request.share:
                         outcome = await route.call(self._api, request, caller)
             except Exception as error:
@@ -200,7 +202,7 @@ class Guard:
         if (why := _refused_for(cut.why)) is not None:
             self._api.numbers.add(REFUSED, why)
         response = problem_of(cut.why, request)
-        unknown = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        unknown = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR and not _is_untried(cut.why)
         if caller is None or action is None or not (unknown or cut.changed):
             return response
         for changed in cut.changed or (_supposed(action, request, caller),):
@@ -233,6 +235,10 @@ def _supposed(action: str, request: Request, caller: Caller) -> Changed:
         return Changed(caller.uid)
     job_id = as_uuid(request.path_params.get("id", ""))
     return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
+
+
+def _is_untried(error: Exception) -> bool:
+    return isinstance(error, WritesStalled) and not error.tried
 
 
 def _refused_for(error: Exception) -> str | None:

@@ -11,6 +11,7 @@ OncueError
 │   └── TooManyClasses the user's jobs use too many combinations of queue, labels and size   (422)
 ├── KeyReused          an idempotency key was already used with a different body             (422)
 ├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
+│   ├── WritesStalled  the database answers but confirms no writes                           (503)
 │   ├── StoreFull      the database has no free connection                                   (503)
 │   ├── StoreForbidden the database user has too few rights; an operator has to change that    (503)
 │   └── OldPrimary     the database server was superseded by another; an operator has to act   (503)
@@ -112,6 +113,15 @@ class KeyReused(OncueError):
 
 class StoreUnavailable(OncueError):
     """The database cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+
+
+class WritesStalled(StoreUnavailable):
+    """The database answers reads, but writes do not come back. `tried` False: this call has written nothing."""
+
+    def __init__(self, why: str, *, tried: bool) -> None:
+        super().__init__(f"the database answers, but does not confirm writes: {why}")
+        self.why = why
+        self.tried = tried
 
 
 class StoreFull(StoreUnavailable):

@@ -37,6 +37,7 @@ from oncue.engines.port import (
     Search,
     Sessions,
     Signals,
+    Standstill,
     Topic,
 )
 from oncue.engines.port.signals import EVERY_TOPIC
@@ -66,6 +67,7 @@ class CountedEngine:
         self.name = engine.name
         self.schema = engine.schema
         self.capabilities = engine.capabilities
+        self.standstill: Standstill = engine.standstill
         self.jobs: Jobs = self._counted(engine.jobs)
         self.planning: Planning = self._counted(engine.planning)
         self.running: Running = self._counted(engine.running)

@@ -26,12 +26,14 @@ from oncue.services.storage_checks import diagnose_storage
 from oncue.settings import Settings
 
 SLOW_WRITE = Duration(SECOND // 4)
+STALLED_AFTER = Duration(SECOND)
 CLOCK_DIFFERENCE = Duration(SECOND)
 LONG_IN_OUTBOX = Duration(MINUTE)
 
 REACH_IT = "Check the setting `engine`, that the database server runs, and that this machine can reach it."
 READ_IT = "Check the setting `engine`, and the file: that it is a database of oncue, and that this user may write it."
 GRANT_IT = "Run ops/postgres/roles.sql, or grant this user what it grants to oncue_app."
+CONFIRM_IT = "Start or replace the replica, or take it out of synchronous_standby_names and reload the primary."
 CREATE_IT = "Check --engine and --data-dir, or create the database: `oncue migrate`, or start `oncue up`."
 
 Check = Callable[[], Awaitable[list[Diagnosis]]]
@@ -154,6 +156,8 @@ def schema(found: Pending) -> Diagnosis:
 
 
 async def _writable(engine: Engine, clock: Clock) -> list[Diagnosis]:
+    if (why := await engine.standstill.check(STALLED_AFTER)) is not None:
+        return [problem("database", f"it answers, but does not confirm writes: {why}", CONFIRM_IT)]
     asked = clock.monotonic()
     await engine.probe()
     return [writable(Duration(clock.monotonic() - asked))]

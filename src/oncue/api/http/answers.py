@@ -31,6 +31,7 @@ from oncue.domain.errors import (
     StorageUnavailable,
     StoreRefused,
     StoreUnavailable,
+    WritesStalled,
 )
 from oncue.log import log
 
@@ -184,8 +185,12 @@ def _unavailable_problem(error: StoreUnavailable) -> Response:
         )
         wrong = Problem("", "old_primary", message)
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_LATER, errors=[wrong])
-    message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
-    return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+    what, then = "The database is unavailable", "The request may or may not have been applied; retry in 1 second."
+    if isinstance(error, WritesStalled):
+        what = f"The database answers, but does not confirm writes: {error.why}"
+        if not error.tried:
+            then = "Nothing was changed; retry in 1 second."
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{what}. {then}", AGAIN_SOON)
 
 
 def _storage_problem(error: Exception, path: str) -> Response:

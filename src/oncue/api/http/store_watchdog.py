@@ -1,20 +1,22 @@
 """Fail requests early if the database is unavailable, and never because it is only slow.
 
 When a request has waited for a while, the watchdog pings the database. Without an answer all waiting requests fail as
-unavailable; else they wait on, as long as a call to the database may take.
+unavailable; else they wait on, as long as a call to the database may take. If one of them changes something, a small
+write is tried, too: while writes do not come back, changes fail at once, and reads go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
 from oncue.clock import Clock
-from oncue.domain.errors import StoreUnavailable
+from oncue.domain.errors import StoreUnavailable, WritesStalled
 from oncue.domain.instants import MILLISECOND, Duration
+from oncue.engines.port import NoStandstill, Standstill
 
 PERIOD = 0.6  # seconds: a request that has waited for one to two periods triggers a ping
 ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: one ping at a time
@@ -29,12 +31,14 @@ class StoreWatchdog:
     an outage. All requests share one; it costs each two set operations and no timer of its own.
     """
 
-    def __init__(self, ping: Ping, clock: Clock) -> None:
+    def __init__(self, ping: Ping, clock: Clock, standstill: Standstill | None = None) -> None:
         self._ping = ping
+        self._standstill: Standstill = standstill or NoStandstill()
         self._clock = clock
         self.new: set[asyncio.Task[Any]] = set()  # came after the last tick
         self.old: set[asyncio.Task[Any]] = set()
-        self.given_up: set[asyncio.Task[Any]] = set()
+        self.changing: set[asyncio.Task[Any]] = set()  # those of both that may write
+        self.given_up: dict[asyncio.Task[Any], str | None] = {}  # with what writes wait for
         self.loop: asyncio.AbstractEventLoop | None = None  # cached: asking for it takes a system call
         self._ticking = False
         self._asking: asyncio.Task[None] | None = None
@@ -50,6 +54,11 @@ class StoreWatchdog:
             yield
         finally:
             self.begin(task)
+
+    def refuse_stalled(self) -> None:
+        """WritesStalled: what changes something need not be tried now."""
+        if (why := self._standstill.why) is not None:
+            raise WritesStalled(why, tried=False)
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         self.new.add(task)
@@ -69,25 +78,37 @@ class StoreWatchdog:
 
     async def _ask(self, waiting: frozenset[asyncio.Task[Any]]) -> None:
         asked_at = self._clock.monotonic()
+        looking = None if waiting.isdisjoint(self.changing) else asyncio.create_task(self._look_for_standstill())
         try:
             await self._ping(ANSWER_WITHIN)
+            if looking is not None:
+                await looking
         except StoreUnavailable:
-            if self._clock.monotonic() - asked_at > TOO_BUSY:
-                return
-            for task in waiting & self.old:
-                self.given_up.add(task)
-                task.cancel()
+            if self._clock.monotonic() - asked_at <= TOO_BUSY:
+                self._give_up(waiting & self.old)
         finally:
             self._asking = None
 
+    async def _look_for_standstill(self) -> None:
+        """Give up every change, also one that came later, when writes do not come back."""
+        with suppress(StoreUnavailable):  # a write that fails is none that does not come back
+            if (why := await self._standstill.check(ANSWER_WITHIN)) is not None:
+                self._give_up(self.changing & (self.new | self.old), why)
+
+    def _give_up(self, tasks: Collection[asyncio.Task[Any]], why: str | None = None) -> None:
+        for task in tasks:
+            self.given_up[task] = why
+            task.cancel()
+
 
 class WatchedCall:
-    """One watched wait."""
+    """One watched wait. `changes`: it may write."""
 
-    __slots__ = ("_task", "_watchdog")
+    __slots__ = ("_changes", "_task", "_watchdog")
 
-    def __init__(self, watchdog: StoreWatchdog) -> None:
+    def __init__(self, watchdog: StoreWatchdog, *, changes: bool = False) -> None:
         self._watchdog = watchdog
+        self._changes = changes
         if watchdog.loop is None:
             watchdog.loop = asyncio.get_running_loop()
         task = asyncio.current_task(watchdog.loop)
@@ -96,12 +117,18 @@ class WatchedCall:
 
     def __enter__(self) -> None:
         self._watchdog.begin(self._task)
+        if self._changes:
+            self._watchdog.changing.add(self._task)
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         watchdog, task = self._watchdog, self._task
         watchdog.new.discard(task)
         watchdog.old.discard(task)
+        if self._changes:
+            watchdog.changing.discard(task)
         if task in watchdog.given_up:
-            watchdog.given_up.discard(task)
+            why = watchdog.given_up.pop(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:
+                if why is not None:
+                    raise WritesStalled(why, tried=True)
                 raise StoreUnavailable("the database did not answer in time; the call was given up")

@@ -47,6 +47,7 @@ class GroupCommit:
             while self._waiting:
                 await self._gather()
                 batch, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                batch = [waiting for waiting in batch if not waiting[1].done()]  # not for callers who have given up
                 self._numbers.observe(COMMIT_JOBS, value=len(batch))
                 await self._store(batch)
         finally:
@@ -62,7 +63,8 @@ class GroupCommit:
     async def _store(self, batch: list[Waiting]) -> None:
         """Store a batch. An outage fails all creates, a refusal only its own; a cancelled create needs no answer."""
         try:
-            with WatchedCall(self._watchdog):
+            self._watchdog.refuse_stalled()
+            with WatchedCall(self._watchdog, changes=True):
                 async for some, created in apart(batch, self._create):
                     _answer(some, created)
         except BaseException as error:

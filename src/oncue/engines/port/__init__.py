@@ -77,6 +77,7 @@ from oncue.engines.port.objects import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Objec
 from oncue.engines.port.outbox import OUTBOX_COUNTED, Outbox
 from oncue.engines.port.searching import Search
 from oncue.engines.port.signals import Signals
+from oncue.engines.port.standstill import NoStandstill, Standstill
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
     EVERYBODY,
@@ -201,6 +202,7 @@ __all__ = [
     "Member",
     "Members",
     "NewJob",
+    "NoStandstill",
     "Notices",
     "Objects",
     "OpenLetters",
@@ -225,6 +227,7 @@ __all__ = [
     "SetStamp",
     "Signals",
     "StampGuard",
+    "Standstill",
     "StoredObject",
     "Sums",
     "Target",
@@ -270,6 +273,11 @@ class Engine(Protocol):
     idempotency: Idempotency
     maintenance: Maintenance
 
+    @property
+    def standstill(self) -> Standstill:
+        """Return what tells whether writes come back."""
+        ...
+
     async def now(self) -> Instant:
         """Return the database's own time."""
         ...
@@ -285,7 +293,7 @@ class Engine(Protocol):
         """Return once a small write was stored durably where it will be found again. StoreUnavailable: it was not.
 
         A probe may queue behind this process's own calls: callers use it, about once a second, to decide whether to
-        send more of them.
+        send more of them. Callers may share one, which goes on when they give up.
         """
         ...
 

@@ -91,7 +91,7 @@ def _durability(server: Server) -> Diagnosis:
 def _connections(server: Server) -> Diagnosis:
     seen = f"{server.connections} of {server.most_connections} connections in use"
     used = server.connections / max(1, server.most_connections)
-    remedy = "Raise max_connections (13 for each process of oncue is always enough), or end other sessions."
+    remedy = "Raise max_connections (14 for each process of oncue is always enough), or end other sessions."
     if used >= NEARLY_ALL_CONNECTIONS:
         return problem("connections", seen, remedy)
     return warning("connections", seen, remedy) if used >= MANY_CONNECTIONS else ok("connections", seen)

@@ -34,6 +34,7 @@ from oncue.engines.port import (
     Search,
     Sessions,
     Signals,
+    Standstill,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.ahead import PostgresAhead
@@ -77,6 +78,7 @@ class PostgresEngine:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.capabilities = Capabilities(outbox=True, hints=store.address.hints_arrive)
         self._store = store
+        self.standstill: Standstill = store.standstill
         self._pieces = Partitions(store, settings.partition_span)
         self.jobs: Jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
         self.planning: Planning = PostgresPlanning(store, self._pieces)
@@ -151,7 +153,7 @@ class PostgresEngine:
                 await self._store.ask("select 1")
 
     async def probe(self) -> None:
-        await self._store.ask(_SQL["probe"])
+        await self._store.standstill.probe()
 
     def state(self) -> EngineState:
         return EngineState(self._store.pools(), self._signals.failed, self._signals.reconnected)

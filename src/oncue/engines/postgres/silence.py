@@ -17,6 +17,7 @@ from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import Apart
+from oncue.engines.postgres.standstill import PostgresStandstill
 from oncue.log import log
 
 SILENT_AFTER = Duration(SECOND)  # without an answer: then the server is asked
@@ -42,10 +43,17 @@ class Silences:
     A session within a transaction may be idle between two statements, so it is left to its time limit.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Apart]], clock: Clock, drop_idle: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Apart]],
+        clock: Clock,
+        drop_idle: Callable[[], None],
+        standstill: PostgresStandstill,
+    ) -> None:
         self._connect = connect
         self._clock = clock
         self._drop_idle = drop_idle
+        self._standstill = standstill
         self._silent: dict[Apart, _Call] = {}
         self._asking: asyncio.Task[None] | None = None
         self.alarms: set[asyncio.Event] = set()  # of those whose connections may be dead, too
@@ -79,6 +87,8 @@ class Silences:
                 took = self._clock.monotonic() - began
                 await self._clock.sleep(Duration(2 * took))  # an answer that was on its way has arrived
                 self._end({one: call for one, call in suspects.items() if call.pid not in at_work})
+                if at_work:
+                    await self._standstill.check(ASK_AGAIN)
             await self._clock.sleep(ASK_AGAIN)
 
     async def _at_work(self, pids: list[int]) -> set[int]:

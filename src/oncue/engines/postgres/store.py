@@ -34,6 +34,7 @@ from oncue.engines.postgres.hosts import name_of
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.engines.postgres.silence import Silences
+from oncue.engines.postgres.standstill import PostgresStandstill
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -43,7 +44,7 @@ Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or w
 
 POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
-PING_CONNECTIONS = 1  # for pings
+PING_CONNECTIONS = 2  # for pings, and for a small write that may wait for a replica meanwhile
 IDLE_LIFETIME = Duration(10 * SECOND)  # then a connection is closed, so that bursts do not keep what others need
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
@@ -99,7 +100,9 @@ class Store:
         self._bounced = address.bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
-        self.silences = Silences(partial(self._connect_outside_pools, address.url, name), clock, self._drop_idle)
+        self.standstill = PostgresStandstill(self.ask, clock)
+        connect = partial(self._connect_outside_pools, address.url, name)
+        self.silences = Silences(connect, clock, self._drop_idle, self.standstill)
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> Store:
@@ -155,6 +158,7 @@ class Store:
 
     async def close(self) -> None:
         self.silences.close()
+        self.standstill.close()
         for pool in (self._pool, self._hot, self._asking):
             try:
                 async with asyncio.timeout(2):
@@ -184,7 +188,13 @@ class Store:
     ) -> T:
         """Run one transaction. It is repeated after a deadlock: `work` must be repeatable."""
         pool = self._hot if hot else self._pool
-        return await self._repeated(lambda: self._transaction(work, pool, timeout=timeout), timeout)
+
+        async def once() -> T:
+            if self.standstill.why is not None:
+                await self.standstill.over()
+            return await self._transaction(work, pool, timeout=timeout)
+
+        return await self._repeated(once, timeout)
 
     async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Read from one snapshot, in any number of statements."""
@@ -196,7 +206,7 @@ class Store:
         return await self._fetch(self._hot if hot else self._pool, statement, *args)
 
     async def ask(self, statement: str) -> list[asyncpg.Record]:
-        """Run a statement on a connection reserved for pings: it waits for none of our calls."""
+        """Run a statement on connections reserved for pings: it waits for none of our calls."""
         return await self._fetch(self._asking, statement)
 
     async def _fetch(self, pool: Pool, statement: str, *args: Any) -> list[asyncpg.Record]:

@@ -26,6 +26,7 @@ from oncue.engines.port import (
     Lists,
     Maintenance,
     Members,
+    NoStandstill,
     Notices,
     Objects,
     Outbox,
@@ -34,6 +35,7 @@ from oncue.engines.port import (
     Search,
     Sessions,
     Signals,
+    Standstill,
 )
 from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
@@ -77,6 +79,7 @@ class SqliteEngine:
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
         self._store = store
+        self.standstill: Standstill = NoStandstill()
         self._signals = SqliteSignals(store.path, clock)
         pieces = Partitions(settings.partition_span)
         self.jobs: Jobs = SqliteJobs(store, pieces, settings.quota_classes)
