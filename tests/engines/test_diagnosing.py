@@ -50,6 +50,7 @@ def wrong(found: list[Diagnosis]) -> list[tuple[str, str]]:
         ({"oldest_transaction": Duration(5 * MINUTE)}, [("transactions", "warning")]),
         ({"dead_rows": (("waiting", 2_000_000),)}, [("dead rows", "warning")]),
         ({"may_create": False}, [("rights", "warning")]),
+        ({"old_primaries": ("db1:5432",)}, [("primary", "problem")]),
     ],
 )
 def test_of_a_server(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,14 +12,17 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 from tests.engines.test_postgres_opening import unused_port
+from tests.engines.test_postgres_outside import eventually
 
 from oncue.clock import SystemClock
 from oncue.domain.errors import OldPrimary, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.open import open_engine
+from oncue.engines.postgres import dialling
 from oncue.engines.postgres.connecting import options
 from oncue.engines.postgres.dialling import Dialling
-from oncue.engines.postgres.hosts import Answer, Identity, NoHost, hosts_of, name_of
+from oncue.engines.postgres.engine import PostgresEngine
+from oncue.engines.postgres.hosts import Answer, Identity, NoHost, hosts_of, name_of, note, understood
 from oncue.engines.postgres.race import SETTLE, Race
 from oncue.settings import Settings
 from oncue.testing.logs import capture_logs
@@ -71,17 +75,24 @@ def test_a_host_is_named_without_user_and_password() -> None:
     assert name_of("postgresql:///d") == "this machine"
 
 
+def test_what_others_have_noted_is_read() -> None:
+    started = datetime(2026, 11, 19, tzinfo=UTC)
+    assert understood((7, "0000000A0000000000000001", started, None)) == (Identity(7, 10, started), 0)
+    noted = f"{note(9)},{note(11)},oncue: timeline of a stranger"
+    assert understood((7, "0000000A0000000000000001", started, noted)) == (Identity(7, 10, started), 11)
+
+
 # --------------------------------------------------------------------------------------------------------- real hosts
 
 
 async def test_a_silent_host_holds_up_neither_the_first_connection_nor_the_next(postgres_url: str) -> None:
-    dialling = Dialling()
+    dialled = Dialling()
     with silent_host() as silent:
         url = with_hosts(postgres_url, silent, host_in(postgres_url))
         began = perf_counter()
-        first = await dialling.connect(url, **USUAL)
+        first = await dialled.connect(url, **USUAL)
         chosen = perf_counter()
-        second = await dialling.connect(url, **USUAL)
+        second = await dialled.connect(url, **USUAL)
         again = perf_counter()
 
     first.terminate()
@@ -111,9 +122,9 @@ async def test_when_no_host_can_be_used_each_is_named_with_its_reason(postgres_u
 
 
 async def test_a_promoted_replica_is_used_and_the_old_primary_refused(replicated_postgres: ReplicatedPostgres) -> None:
-    servers, dialling = replicated_postgres, Dialling()
+    servers, early = replicated_postgres, Dialling()
     url = await asyncio.to_thread(servers.create_database, "oncue")
-    before = await dialling.connect(url, **USUAL)
+    before = await early.connect(url, **USUAL)
     assert before.get_server_pid()
     await asyncio.to_thread(servers.second.promote)  # nobody stopped the first one
 
@@ -127,6 +138,45 @@ async def test_a_promoted_replica_is_used_and_the_old_primary_refused(replicated
     connection.terminate()
 
     assert [one["kind"] for one in lines] == ["old_primary"]
+
+
+async def test_who_stays_with_a_primary_that_was_not_stopped_leaves_it_and_warns_others(
+    replicated_postgres: ReplicatedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the network splits. Catches a process that keeps its connections, and one that can reach no other."""
+    servers = replicated_postgres
+    url = await asyncio.to_thread(servers.create_database, "oncue")
+    engine = await PostgresEngine.open(Settings(engine=url))
+    alone = await PostgresEngine.open(Settings(engine=servers.first.url("oncue")))
+    await asyncio.to_thread(servers.first.wait_for, servers.second)
+    await asyncio.to_thread(servers.second.promote)
+
+    with capture_logs() as lines:
+        await engine._store.lookout.run_once()
+        assert await engine._store.fetch("select inet_server_port() as port") == [(servers.second.port,)]
+        await engine._store.lookout.run_once()
+    monkeypatch.setattr(dialling, "_SEEN", {})  # of a process that has seen nothing
+    with pytest.raises(OldPrimary):
+        await PostgresEngine.open(Settings(engine=servers.first.url("oncue")))
+    with pytest.raises(OldPrimary):
+        await alone._store.lookout.run_once()
+    with pytest.raises(OldPrimary):
+        await alone.now()
+    await engine.close()
+    await alone.close()
+
+    assert [one["kind"] for one in lines] == ["primary_changed"]
+    monkeypatch.setattr(dialling, "_SEEN", {})
+    await eventually(lambda: is_accepted(servers.first.url("oncue")))  # nobody says so any more
+
+
+async def is_accepted(url: str) -> bool:
+    try:
+        (await Dialling().connect(url, **USUAL)).terminate()
+    except OldPrimary:
+        dialling._SEEN.clear()
+        return False
+    return True
 
 
 # ----------------------------------------------------------------------------------------------------------- decisions
@@ -171,11 +221,12 @@ class Hosts:
 
 
 def on(timeline: int, system: int = 1) -> Identity:
-    return Identity(system, timeline, 0.0)
+    return Identity(system, timeline, SOME_DAY)
 
 
 READ_ONLY = asyncpg.exceptions.TargetServerAttributeNotMatched("read-only")
 NEVER = 60.0
+SOME_DAY = datetime(2026, 11, 19, tzinfo=UTC)
 
 
 async def test_the_highest_timeline_of_a_cluster_wins() -> None:

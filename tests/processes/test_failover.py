@@ -9,12 +9,13 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.processes.fleet import Fleet, until
+from tests.processes.fleet import LONG, Fleet, until
 
 from oncue.testing.postgres_replica import ReplicatedPostgres
 
 pytestmark = pytest.mark.kills
 
+NOTES = "select count(*) from pg_stat_activity where application_name = 'oncue: timeline 2 is newer'"
 WITHIN = 10.0  # seconds from the promotion to the first create and the first start
 
 
@@ -112,6 +113,10 @@ def test_an_old_primary_that_comes_back_is_not_used(paired_fleet: Fleet, pair: R
     pair.second.kill()
     until(lambda: refused_as_old(fleet), "the API refuses the old primary", fleet.tell)
     until(lambda: "old_primary" in latest.said, "the worker refuses the old primary", fleet.tell)
+    if LONG:  # about every ten seconds processes look at the other hosts
+        until(lambda: pair.first.ask(NOTES), "those that know better say so at the old primary", fleet.tell)
+        late = fleet.start("worker")  # which has seen nothing
+        until(lambda: "old_primary" in late.said, "a new process refuses it, too", fleet.tell)
 
 
 def started_since(fleet: Fleet, at: float) -> float | None:

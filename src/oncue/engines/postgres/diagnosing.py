@@ -10,6 +10,7 @@ from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
 from oncue.domain.errors import StoreForbidden
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.plain_text import printable
+from oncue.engines.postgres.hosts import name_of
 from oncue.engines.postgres.store import Store
 from oncue.engines.schema import named
 from oncue.engines.sql import statements, tables
@@ -32,6 +33,7 @@ class Server(msgspec.Struct, frozen=True):
     may_create: bool
     name: str = "this machine"  # its host and port
     timeline: int | None = None
+    old_primaries: tuple[str, ...] = ()
     oldest_transaction: Duration | None = None
     dead_rows: tuple[tuple[str, int], ...] = ()  # of tables with many
 
@@ -51,7 +53,8 @@ async def diagnose_server(store: Store) -> list[Diagnosis]:
     [(oldest,)] = await store.fetch(_SQL["oldest_transaction"])
     dead = await store.fetch(_SQL["diagnose_dead_rows"], MANY_DEAD_ROWS)
     name, timeline = store.server
-    seen = {**row, "name": name, "timeline": timeline, "oldest_transaction": oldest}
+    old = tuple(map(name_of, await store.lookout.old_primaries()))
+    seen = {**row, "name": name, "timeline": timeline, "old_primaries": old, "oldest_transaction": oldest}
     return list(diagnoses(Server(**seen, dead_rows=tuple((table, rows) for table, rows in dead))))
 
 
@@ -62,7 +65,7 @@ def diagnoses(server: Server) -> Iterator[Diagnosis]:
         )
     else:
         yield ok("version", f"PostgreSQL {server.version_name}")
-    yield ok("primary", server.name if server.timeline is None else f"{server.name}, on timeline {server.timeline}")
+    yield _primary(server)
     yield _durability(server)
     yield _connections(server)
     yield _oldest_transaction(server.oldest_transaction)
@@ -75,6 +78,17 @@ def diagnoses(server: Server) -> Iterator[Diagnosis]:
             "this database user may not create tables, as schedulers and `oncue migrate` must",
             "Use this user for APIs and workers only, or grant it CREATE on the schema.",
         )
+
+
+def _primary(server: Server) -> Diagnosis:
+    seen = server.name if server.timeline is None else f"{server.name}, on timeline {server.timeline}"
+    if not server.old_primaries:
+        return ok("primary", seen)
+    return problem(
+        "primary",
+        f"{seen}; {' and '.join(server.old_primaries)} accept writes too, on an older one",
+        "Stop the old primary, and rebuild it as a replica (pg_rewind or pg_basebackup): other programs may use it.",
+    )
 
 
 def _durability(server: Server) -> Diagnosis:

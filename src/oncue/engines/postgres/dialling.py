@@ -11,6 +11,7 @@ import asyncpg
 import msgspec
 
 from oncue.clock import Clock, SystemClock
+from oncue.domain.errors import OldPrimary
 from oncue.domain.instants import SECOND
 from oncue.engines.postgres.connecting import CONNECT_TIMEOUT, Apart
 from oncue.engines.postgres.hosts import Answer, Identity, hosts_of, identify, name_of, old_primary
@@ -18,6 +19,10 @@ from oncue.engines.postgres.race import Race
 from oncue.log import log
 
 _PGBOUNCER_IS_FULL = "no more connections allowed"  # max_client_conn; its code says only that the login went wrong
+
+
+# The highest timeline that this process has seen in each cluster. All engines of a process share it.
+_SEEN: dict[int, int] = {}
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -43,7 +48,6 @@ class Dialling:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self.pending: set[asyncio.Task[Answer]] = set()
-        self._newest: dict[int, int] = {}  # timelines that were seen, by cluster
         self._chosen: dict[str, Chosen] = {}  # by URL
         self._opened: dict[str, WeakSet[Apart]] = {}  # to the chosen one
 
@@ -64,23 +68,54 @@ class Dialling:
     async def _found(self, url: str, options: dict[str, Any]) -> Answer:
         hosts = hosts_of(url)
         if len(hosts) == 1:
-            return self._accepted(url, await self._answer(url, options))
+            return self.use(url, await self._usable(url, options))
         chosen = self._chosen.get(url)
         order = sorted(hosts, key=lambda host: chosen is None or host != chosen.host)
-        race = Race(order, lambda host: self._to_its_end(self._answer(host, options)), self._clock)
+        race = Race(order, lambda host: self._to_its_end(self._usable(host, options)), self._clock)
 
         def is_sure(answer: Answer) -> bool:
-            return self._is_sure(answer, chosen)
+            """No other host has to be asked: the chosen server goes on, or this one was promoted since."""
+            if chosen is None:
+                return False
+            goes_on = chosen == Chosen(answer.host, answer.identity)
+            return goes_on or (chosen.identity is not None and chosen.identity.is_older_than(answer.identity))
 
         try:
             async with asyncio.timeout(_limit(options)):
                 answer = await race.winner(is_sure)
         except TimeoutError:
             raise race.failure() from None
-        return self._accepted(url, answer)
+        return self.use(url, answer)
+
+    async def ask(self, host: str, options: dict[str, Any]) -> Answer:
+        """Connect to one host, whose server accepts writes, and ask it which it is."""
+        return await self._to_its_end(self._answer(host, options))
+
+    def use(self, url: str, answer: Answer) -> Answer:
+        """Use this server from now on. Connections to another one are closed, whoever uses them."""
+        self._refuse_old(answer)  # another call may have found a newer one meanwhile
+        before, now = self._chosen.get(url), Chosen(answer.host, answer.identity)
+        self._chosen[url] = now
+        if before is not None and now.leads_elsewhere(before):
+            log.warning(
+                "Another server is the primary now; all connections to the former one are closed",
+                kind="primary_changed",
+                host=name_of(now.host),
+                timeline=None if now.identity is None else now.identity.timeline,
+            )
+            self._hang_up_all(url)
+        self._opened.setdefault(url, WeakSet()).add(answer.connection)
+        return answer
+
+    def review(self, url: str, identity: Identity, newer: int) -> None:
+        """Compare what the chosen server says of itself now. OldPrimary: all connections to it were closed."""
+        try:
+            self._refuse_if_old(self._chosen[url].host, identity, newer)
+        except OldPrimary:
+            self._hang_up_all(url)
+            raise
 
     async def _answer(self, host: str, options: dict[str, Any]) -> Answer:
-        """Ask one host. OldPrimary: it was superseded."""
         bounced = options.get("statement_cache_size") == 0
         async with asyncio.timeout(_limit(options)):
             try:
@@ -90,60 +125,40 @@ class Dialling:
                     raise asyncpg.TooManyConnectionsError(str(refused)) from refused
                 raise
             try:
-                answer = Answer(host, connection, await identify(connection, bounced))
-                self._refuse_old(answer)
+                return await identify(host, connection, bounced)
             except BaseException:
                 connection.terminate()
                 raise
+
+    async def _usable(self, host: str, options: dict[str, Any]) -> Answer:
+        answer = await self._answer(host, options)
+        self._refuse_old(answer)
         return answer
 
-    def _is_sure(self, answer: Answer, chosen: Chosen | None) -> bool:
-        """Return whether no other host has to be asked: the chosen server goes on, or this one was promoted since."""
-        if chosen is not None and chosen == Chosen(answer.host, answer.identity):
-            return True
-        return answer.identity is not None and answer.identity.timeline > self._newest.get(
-            answer.identity.system, answer.identity.timeline
-        )
-
     def _refuse_old(self, answer: Answer) -> None:
-        if answer.identity is None:
+        try:
+            self._refuse_if_old(answer.host, answer.identity, answer.newer)
+        except OldPrimary:
+            answer.connection.terminate()
+            raise
+
+    def _refuse_if_old(self, host: str, identity: Identity | None, newer: int) -> None:
+        if identity is None:
             return
-        timeline, newest = answer.identity.timeline, self._newest.get(answer.identity.system, 0)
-        if timeline < newest:
-            no = old_primary(answer.host, timeline, newest)
+        newest = _SEEN[identity.system] = max(_SEEN.get(identity.system, 0), newer, identity.timeline)
+        if identity.timeline < newest:
             log.warning(
                 "A server accepts writes though a newer primary was promoted; it is not used",
                 kind="old_primary",
-                host=name_of(answer.host),
-                timeline=timeline,
+                host=name_of(host),
+                timeline=identity.timeline,
                 newest=newest,
             )
-            raise no
+            raise old_primary(host, identity.timeline, newest)
 
-    def _accepted(self, url: str, answer: Answer) -> Answer:
-        """Use this server from now on. Connections to another one are closed, whoever uses them."""
-        try:
-            self._refuse_old(answer)  # another call may have found a newer one meanwhile
-        except BaseException:
-            answer.connection.terminate()
-            raise
-        if answer.identity is not None:
-            self._newest[answer.identity.system] = answer.identity.timeline
-        before, now = self._chosen.get(url), Chosen(answer.host, answer.identity)
-        self._chosen[url] = now
-        opened = self._opened.setdefault(url, WeakSet())
-        if before is not None and now.leads_elsewhere(before):
-            log.warning(
-                "Another server is the primary now; all connections to the former one are closed",
-                kind="primary_changed",
-                host=name_of(now.host),
-                timeline=None if now.identity is None else now.identity.timeline,
-            )
-            for connection in list(opened):
-                connection.terminate()
-            opened.clear()
-        opened.add(answer.connection)
-        return answer
+    def _hang_up_all(self, url: str) -> None:
+        for connection in list(self._opened.pop(url, ())):
+            connection.terminate()
 
     async def _to_its_end(self, opening: Coroutine[Any, Any, Answer]) -> Answer:
         making = asyncio.create_task(opening)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
@@ -13,6 +16,8 @@ from oncue.engines.postgres.connecting import Apart
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
+
+_NOTE = re.compile(r"oncue: timeline (\d{1,9}) is newer")
 
 # What a server answers that keeps these from us, or is not quite PostgreSQL.
 _KEPT_FROM_US = (
@@ -29,7 +34,11 @@ class Identity(msgspec.Struct, frozen=True):
 
     system: int
     timeline: int
-    started: float
+    started: datetime
+
+    def is_older_than(self, other: Identity | None) -> bool:
+        """Return whether the other was promoted since. Clusters cannot be compared."""
+        return other is not None and self.system == other.system and self.timeline < other.timeline
 
 
 class Answer(NamedTuple):
@@ -38,12 +47,10 @@ class Answer(NamedTuple):
     host: str  # the URL with this host alone
     connection: Apart
     identity: Identity | None
+    newer: int = 0  # the timeline of a server that was promoted since, as other processes note there
 
-    def is_older_than(self, other: Answer) -> bool:
-        mine, theirs = self.identity, other.identity
-        if mine is None or theirs is None:
-            return False
-        return mine.system == theirs.system and mine.timeline < theirs.timeline
+    def is_older_than(self, other: Identity | None) -> bool:
+        return self.identity is not None and self.identity.is_older_than(other)
 
 
 class NoHost(ConnectionError):
@@ -81,7 +88,7 @@ def name_of(host: str) -> str:
     return parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "") or "this machine"
 
 
-async def identify(connection: Apart, bounced: bool) -> Identity | None:
+async def identify(host: str, connection: Apart, bounced: bool) -> Answer:
     """Ask the server. TargetServerAttributeNotMatched: it accepts no writes, although it seemed to."""
     try:
         if bounced:  # each half of a statement could go to another server
@@ -92,9 +99,21 @@ async def identify(connection: Apart, bounced: bool) -> Identity | None:
     except asyncpg.ObjectNotInPrerequisiteStateError as no:
         raise asyncpg.exceptions.TargetServerAttributeNotMatched("the server is in recovery") from no
     except _KEPT_FROM_US:
-        return None
+        return Answer(host, connection, None)
     assert row is not None, "a row of functions"
-    return Identity(*row)
+    return Answer(host, connection, *understood(row))
+
+
+def understood(row: Iterable[Any]) -> tuple[Identity, int]:
+    """Read what a server says of itself, and the highest timeline that was noted there as newer."""
+    system, segment, started, notes = row
+    noted = max(map(int, _NOTE.findall(notes or "")), default=0)
+    return Identity(system, int(segment[:8], 16), started), noted
+
+
+def note(timeline: int) -> str:
+    """Return the name of a session that says at an old primary which timeline was promoted since."""
+    return f"oncue: timeline {timeline} is newer"
 
 
 def old_primary(host: str, timeline: int, newest: int) -> OldPrimary:

@@ -83,7 +83,7 @@ class Race:
         newest = None
         for host in self._hosts:
             answer = self._answers.get(host)
-            if answer is not None and (newest is None or newest.is_older_than(answer)):
+            if answer is not None and (newest is None or newest.is_older_than(answer.identity)):
                 newest = answer
         return newest
 

@@ -125,14 +125,14 @@ async def attend(connection: Apart, silences: Silences, clock: Clock, *ends: asy
                     await _either(alarm, *ends)
             alarm.clear()
             if not any(event.is_set() for event in ends):
-                await _answered(connection, clock)
+                await answered(connection, clock)
     finally:
         silences.alarms.discard(alarm)
 
 
-async def _answered(connection: Apart, clock: Clock) -> None:
+async def answered(connection: Apart, clock: Clock, statement: str = "select 1") -> None:
     """Get an answer, or end the connection. The driver's own time limit leaves an error that no code can catch."""
-    asking = asyncio.ensure_future(connection.execute("select 1"))
+    asking = asyncio.ensure_future(connection.execute(statement))
     with suppress(TimeoutError):
         async with clock.timeout(LISTENER_TIMEOUT):
             await asyncio.wait({asking})

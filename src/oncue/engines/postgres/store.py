@@ -30,7 +30,8 @@ from oncue.engines.postgres.connecting import (
     unreadable_as_invalid,
 )
 from oncue.engines.postgres.dialling import Dialling
-from oncue.engines.postgres.hosts import name_of
+from oncue.engines.postgres.hosts import Answer, name_of, understood
+from oncue.engines.postgres.lookout import Lookout
 from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.engines.postgres.silence import Silences
@@ -46,6 +47,7 @@ POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
 PING_CONNECTIONS = 2  # for pings, and for a small write that may wait for a replica meanwhile
 IDLE_LIFETIME = Duration(10 * SECOND)  # then a connection is closed, so that bursts do not keep what others need
+ASK_TIMEOUT = Duration(2 * SECOND)  # for a host that is not in use
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 CONNECTION_TRIES = 30
@@ -103,6 +105,9 @@ class Store:
         self.standstill = PostgresStandstill(self.ask, clock)
         connect = partial(self._connect_outside_pools, address.url, name)
         self.silences = Silences(connect, clock, self._drop_idle, self.standstill)
+        self.lookout = Lookout(
+            dialling, address.url, self._ask_host, self._review_server, clock, notes=not address.bounced
+        )
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None, name: str = "oncue") -> Store:
@@ -127,6 +132,7 @@ class Store:
         except BaseException:
             await store.close()
             raise
+        store.lookout.start()
         return store
 
     async def _check_database(self) -> None:
@@ -159,6 +165,7 @@ class Store:
     async def close(self) -> None:
         self.silences.close()
         self.standstill.close()
+        self.lookout.close()
         for pool in (self._pool, self._hot, self._asking):
             try:
                 async with asyncio.timeout(2):
@@ -239,6 +246,13 @@ class Store:
         given = options(limit, bounced, name, limits(limit) | self.place.session)
         with as_unavailable(asyncpg.PostgresError):
             return await self._dialling.connect(url, command_timeout=limit / SECOND, **given)
+
+    async def _ask_host(self, host: str) -> Answer:
+        return await self._dialling.ask(host, options(ASK_TIMEOUT, self._bounced, self._name, limits(ASK_TIMEOUT)))
+
+    async def _review_server(self) -> None:
+        [row] = await self.fetch(_SQL["identity"], hot=True)
+        self._dialling.review(self.address.url, *understood(row))
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
