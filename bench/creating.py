@@ -18,6 +18,7 @@ from uuid import uuid4
 from bench import bare
 from oncue.bench import procfs
 from oncue.bench.http_load import CONNECTIONS, Load, load, request
+from oncue.bench.processes import told_in
 from oncue.client import Client
 from oncue.clock import SystemClock
 from oncue.domain.instants import DAY, SECOND, Instant, rfc3339
@@ -69,7 +70,7 @@ def serving(
             started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env))
             door = started[-1].stdout
             assert door is not None
-            told.append(json.loads(door.readline()))
+            told.append(told_in(door.readline()))
         addresses, pids = [one["address"] for one in told], [process.pid for process in started]
         yield Served("" if source is None else f" ({source})", addresses, told[0].get("admin_key", ""), pids, store_pid)
     finally:

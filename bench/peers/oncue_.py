@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from protocol import BATCH, Asked, Stopwatch, asked, mark, tell, tell_ahead
 
 from oncue import Context, Tasks
+from oncue.bench.processes import told_in
 from oncue.engines.postgres import running
 
 tasks = Tasks()
@@ -67,7 +68,7 @@ def up() -> Iterator[tuple[str, str]]:
         processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True)]
         assert processes[0].stdout is not None
         try:
-            told = json.loads(processes[0].stdout.readline())
+            told = told_in(processes[0].stdout.readline())
             processes += [subprocess.Popen([*oncue, "worker", *arguments], text=True) for _ in range(MORE_WORKERS)]
             door = Door(told["address"], told["admin_key"])
             while door.call("GET", "/v1/workers").count(b'"mark"') < len(processes):

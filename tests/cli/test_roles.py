@@ -192,8 +192,10 @@ def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
 
     assert first == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": None}
-    assert second == {"address": "http://127.0.0.1:1", "admin_key": "oc_1", "admin_key_file": f"{tmp_path}/admin.key"}
-    assert [(line["kind"], line["address"]) for line in lines] == [("started", "http://127.0.0.1:1")] * 2
+    assert second == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": f"{tmp_path}/admin.key"}
+    assert [line["kind"] for line in lines] == ["started", "started", "admin_key_created"]
+    assert [line["address"] for line in lines[:2]] == ["http://127.0.0.1:1"] * 2
+    assert lines[2]["file"] == f"{tmp_path}/admin.key"
 
 
 def test_the_log_tells_how_many_tasks_there_are_and_the_first_ten(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes.fleet import ONCUE, TASKS, Fleet, Json
+from tests.processes.fleet import ONCUE, TASKS, Fleet, Json, until
 
 from oncue.domain.keys import make_key
 
@@ -92,6 +92,7 @@ def test_on_a_terminal_it_shows_what_it_has_started(tmp_path: Path) -> None:
     process = subprocess.Popen(argv, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     shown = read_until(ours, "oncue --help")
+    shown += "" if "oc_" in shown else read_until(ours, "oc_")
     process.send_signal(signal.SIGINT)
     rest = read_until(ours, "Stopped")
     assert process.wait(30) == 0
@@ -105,8 +106,31 @@ def test_on_a_terminal_it_shows_what_it_has_started(tmp_path: Path) -> None:
     assert "slots     1000 async, 32 threads, " in shown
     assert "metrics   /metrics                            traces  off" in shown
     assert "listens at" not in shown
+    assert f"The admin key, shown only once and kept in {tmp_path}/data/admin.key:" in shown
+    assert f"  {(tmp_path / 'data' / 'admin.key').read_text().strip()}" in shown + rest
+    assert "admin_key_created" not in shown + rest
     for kind in ("stopping", "drained", "stopped"):
         assert kind in rest
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_elsewhere_it_tells_where_the_admin_key_is_and_not_the_key(form: list[str], tmp_path: Path) -> None:
+    """A file, a pipe and a journal keep what is printed."""
+    argv = [ONCUE, "up", "--tasks", TASKS, "--data-dir", tmp_path / "data", "--port", "0", *form]
+    log = tmp_path / "log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=said, text=True, start_new_session=True)
+    until(
+        lambda: '"admin_key_created"' in log.read_text() or process.poll() is not None, "it has started", log.read_text
+    )
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=60)
+
+    file = tmp_path / "data" / "admin.key"
+    key = file.read_text().strip()
+    assert str(file) in shown
+    assert key not in shown + log.read_text()
+    assert [line["file"] for line in lines_of(log) if line["kind"] == "admin_key_created"] == [str(file)]
 
 
 def read_until(terminal: int, word: str) -> str:

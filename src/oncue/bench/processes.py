@@ -18,6 +18,14 @@ from oncue.domain.errors import OncueError
 SHOWN_OUTPUT = 2_000  # characters of a process's output that are shown
 
 
+def told_in(line: str | bytes) -> dict[str, str]:
+    """Return what a server printed with `--json` when it was ready, with the admin key, which is in a file."""
+    told: dict[str, str] = json.loads(line)
+    if kept := told.get("admin_key_file"):
+        told["admin_key"] = Path(kept).read_text().strip()
+    return told
+
+
 class BenchFailed(OncueError):
     """Nothing could be measured; the message ends with the output of the processes."""
 
@@ -111,8 +119,7 @@ class Processes:
         line = door.first_line()
         if not line:
             raise self.failure(f"`oncue {door.role}` did not start")
-        told: dict[str, str] = json.loads(line)
-        return told
+        return told_in(line)
 
     def check(self) -> None:
         for process in self._all:

@@ -26,16 +26,20 @@ NO_KEY_FILE = (
 
 
 def announce(settings: Settings, as_json: bool, started: Started, key: str | None) -> None:
-    """Say once that a role has started. `key` is the admin key, if this start created it."""
-    file = Path(settings.data_dir) / "admin.key"
+    """Say once that a role has started. `key` is the admin key, if this start created it: it is printed on a terminal
+    only, because a file or a journal keeps what is printed.
+    """
+    file, shown_key = Path(settings.data_dir) / "admin.key", key if sys.stdout.isatty() else None
     banner = not as_json and logs.pretty(settings, terminal=sys.stdout.isatty())
     if banner:
         click.echo(shown(started, file))
     if started.address is not None:
-        _tell_address(started.address, key, file, as_json=as_json, banner=banner)
+        _tell_address(started.address, shown_key, file, as_json=as_json, banner=banner)
     sys.stdout.flush()
     if not banner:
         log.info("Started", kind="started", **_logged(started))
+    if key != shown_key:
+        log.info("The admin key was created; it is in this file", kind="admin_key_created", file=str(file))
 
 
 def _logged(started: Started) -> dict[str, Any]:
