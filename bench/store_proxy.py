@@ -25,6 +25,7 @@ class StoreProxy:
         self.answering = asyncio.Event()  # not set: requests arrive, and their answers only when it is set again
         self.answering.set()
         self.were_reset = 0
+        self.came_late = 0  # requests that reached the server after their sender had hung up
         self._port = port
         self._chance = random.Random(seed)
         self._links: set[Link] = set()
@@ -94,6 +95,7 @@ class StoreProxy:
                 link.server.close()
                 return
             if not (link.half_open or link.server.is_closing()):
+                self.came_late += reader.at_eof()
                 link.server.write(some)
 
     def _reset(self, link: Link, request: bytes) -> None:
@@ -104,7 +106,8 @@ class StoreProxy:
             link.server.close()
         else:
             link.server.transport.abort()
-        link.client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        with suppress(OSError):  # it has just been closed
+            link.client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         link.client.transport.abort()
 
     async def _answers(self, answers: asyncio.StreamReader, link: Link) -> None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -61,6 +61,8 @@ class Evidence:
     posts: list[Post] = field(default_factory=list)
     suspended: list[Suspended] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)  # said by the stage, the self-audit and the logs
+    archived: int = 0  # runs that were only in the archive
+    came_late: int = 0  # requests to the database whose sender had hung up
     left: list[Json] = field(default_factory=list)  # runs that had not ended when all others had
 
 
@@ -68,10 +70,13 @@ def gather(stage: Stage, known: Known, posts: list[Post], patience: float) -> Ev
     """After the end of the story: wait until everything has ended, and read all there is."""
     found = Evidence(stage.plan, known, posts=posts, suspended=stage.suspended, wrong=stage.wrong)
     found.left = drained(stage, patience)
+    found.came_late = 0 if stage.network is None else stage.network.came_late
     found.runs = {run["run_id"]: run for run in pages(stage, "/runs?system=true", "runs")}
-    found.untold = {job: entries(stage, job) for job in recurring(known)}
+    occurrences = {job: [*pages(stage, f"/jobs/{job}/occurrences", "occurrences")] for job in recurring(known)}
     if stage.plan.keeps_little:
-        add_archived(stage, found)
+        add_archived(stage, found, occurrences)
+    for job, ones in occurrences.items():
+        found.untold[job] = sorted({untold(one) for one in ones if is_untold(one, found.runs)})
     found.spans = spans_of(stage.fleet.folder / "witness.jsonl")
     findings = pages(stage, "/findings", "findings")
     found.wrong += [f"the self-audit found {json.dumps(one)}" for one in findings]
@@ -105,9 +110,11 @@ def recurring(known: Known) -> list[str]:
     return [job for number, job in known.job_ids.items() if known.wishes[number].schedule is not None]
 
 
-def entries(stage: Stage, job: str) -> list[Untold]:
-    found = pages(stage, f"/jobs/{job}/occurrences", "occurrences")
-    return [untold(one) for one in found if one["outcome"] in ("skipped", "coalesced", "missed")]
+def is_untold(one: Json, runs: Mapping[str, Json]) -> bool:
+    """Whether it has no run. A run that was cancelled before it started is shown as skipped, with its own id."""
+    run = runs.get(one["run_id"])
+    its_own = run is not None and moment(run["scheduled_for"]) == moment(one["scheduled_for"])
+    return one["outcome"] in ("skipped", "coalesced", "missed") and not its_own
 
 
 def untold(one: Json) -> Untold:
@@ -119,19 +126,18 @@ def untold(one: Json) -> Untold:
 # --------------------------------------------------------------------------------------------------------- the archive
 
 
-def add_archived(stage: Stage, found: Evidence) -> None:
+def add_archived(stage: Stage, found: Evidence, occurrences: dict[str, list[Json]]) -> None:
     """Read after the API: what has left the store by then is in the archive."""
     verified = json.loads(archive(stage, "verify", "--json"))
     found.wrong += [f"the archive is damaged: {one}" for one in verified["wrong"]]
-    for line in archive(stage, "export").splitlines():
-        run = json.loads(line)
-        found.runs.setdefault(run["run_id"], run)
-    by_job: dict[str, set[Untold]] = defaultdict(set)
+    in_archive = [json.loads(line) for line in archive(stage, "export").splitlines()]
+    gone = {run["run_id"]: run for run in in_archive if run["run_id"] not in found.runs}
+    found.runs |= gone
+    found.archived = len(gone)
     for line in archive(stage, "export", "--table", "ledger").splitlines():
         one = json.loads(line)
-        by_job[one["job_id"]].add(untold(one))
-    for job, there in found.untold.items():
-        there += sorted(by_job[job] - {*there})
+        if one["job_id"] in occurrences:
+            occurrences[one["job_id"]].append(one)
 
 
 def archive(stage: Stage, *words: str) -> str:

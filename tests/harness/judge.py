@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
@@ -148,12 +149,8 @@ def exclusion(facts: Facts) -> Iterator[Violation]:
 
 
 def excused(facts: Facts, before: Span, after: Span) -> bool:
-    """A worker that is cut off ends before its lease does; only one that was suspended cannot. A thread that is told to
-    stop is left behind: it may go on for a while.
-    """
-    in_thread = (facts.runs.get(before.run) or {}).get("task") == "work_in_thread"
-    left_behind = in_thread and facts.outcome_of(before) in ("cancelled", "timed_out")
-    return left_behind or facts.was_suspended(before, before.start, after.start)
+    """A worker that is cut off ends before its lease does; only one that was suspended cannot."""
+    return facts.was_suspended(before, before.start, after.start)
 
 
 def attempts_apart(facts: Facts) -> Iterator[Violation]:
@@ -250,7 +247,8 @@ def each_occurrence_once(facts: Facts) -> Iterator[Violation]:
         if counts != len(told):
             yield Violation("occurrences", f"job {number}: entries count {counts}, and cover {len(told)}", job=job)
         found = Counter([*planned, *told])
-        for at in sorted(instants - found.keys()):
+        asked = min((call.sent for call in facts.known.calls[number] if call.act.verb == "cancel"), default=math.inf)
+        for at in sorted(at for at in instants - found.keys() if at < asked):
             yield Violation("occurrences", f"job {number} ({wish.kind}): nothing says what became of {at}", job=job)
         for at, times in sorted(found.items()):
             if times > 1 or at not in instants:

@@ -49,6 +49,11 @@ class Network:
         self._proxies[place] = StoreProxy(self._url.port, self._seed)
         return await self._ends.enter_async_context(self._proxies[place].listening())
 
+    @property
+    def came_late(self) -> int:
+        """How many requests reached the server after their sender had hung up."""
+        return sum(proxy.came_late for proxy in self._proxies.values())
+
     def begin(self, kind: str, place: str) -> None:
         self._do(_BEGIN[kind], place)
 

@@ -174,7 +174,9 @@ def _acts(chance: random.Random, wishes: Sequence[Wish], recurring: int, seconds
     for number in range(recurring):
         at = chance.uniform(0.1, 0.5) * seconds
         client = chance.randrange(CLIENTS)
-        match chance.randrange(5):
+        match chance.randrange(6):
+            case 5:
+                yield Act(at + 0.3 * seconds, client, "cancel", number)
             case 0:
                 yield Act(at, client, "pause", number)
                 missed = chance.choice(("skip", "last", "all"))

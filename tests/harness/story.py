@@ -32,9 +32,11 @@ class Told(NamedTuple):
         calls = [call for calls in found.known.calls.values() for call in calls]
         untold = sum(one.count for entries in found.untold.values() for one in entries)
         lost = sum(one["outcome"] == "lost" for run in found.runs.values() for one in run["attempts"])
+        again = sum(call.tries > 1 for call in calls)
         return (
-            f"{len(found.spans)} starts of {len(found.runs)} runs, {lost} attempts lost, {untold} occurrences without "
-            f"a run, {len(calls)} calls ({sum(call.tries > 1 for call in calls)} repeated), {len(found.posts)} messages"
+            f"{len(found.spans)} starts of {len(found.runs)} runs ({found.archived} only in the archive), "
+            f"{lost} attempts lost, {untold} occurrences without a run, {len(calls)} calls ({again} repeated), "
+            f"{len(found.posts)} messages, {found.came_late} late requests"
         )
 
 

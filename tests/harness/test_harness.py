@@ -110,7 +110,8 @@ def start_what_was_cancelled(found: Evidence) -> None:
 
 def forget_an_occurrence(found: Evidence) -> None:
     job = job_of_kind(found, "allow")
-    del found.runs[next(run["run_id"] for run in found.runs.values() if run["job_id"] == job)]
+    planned = [run for run in found.runs.values() if run["job_id"] == job and run.get("trigger") == "schedule"]
+    del found.runs[min(planned, key=lambda run: str(run["scheduled_for"]))["run_id"]]
 
 
 def tell_an_occurrence_twice(found: Evidence) -> None:
