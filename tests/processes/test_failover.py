@@ -110,6 +110,8 @@ def test_an_old_primary_that_comes_back_is_not_used(paired_fleet: Fleet, pair: R
 
     fleet.at_rest([*creating.acknowledged, *more.acknowledged])
     assert twice(fleet) == []
+    pair.second.silence()
+    until(lambda: refused_as_old(fleet), "the API refuses the old primary while the new one is silent", fleet.tell)
     pair.second.kill()
     until(lambda: refused_as_old(fleet), "the API refuses the old primary", fleet.tell)
     until(lambda: "old_primary" in latest.said, "the worker refuses the old primary", fleet.tell)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from oncue.clock import Clock
-from oncue.domain.errors import StoreUnavailable, WritesStalled
+from oncue.domain.errors import OldPrimary, StoreUnavailable, WritesStalled
 from oncue.domain.instants import MILLISECOND, Duration
 from oncue.engines.port import NoStandstill, Standstill
 
@@ -38,7 +38,7 @@ class StoreWatchdog:
         self.new: set[asyncio.Task[Any]] = set()  # came after the last tick
         self.old: set[asyncio.Task[Any]] = set()
         self.changing: set[asyncio.Task[Any]] = set()  # those of both that may write
-        self.given_up: dict[asyncio.Task[Any], str | None] = {}  # with what writes wait for
+        self.given_up: dict[asyncio.Task[Any], StoreUnavailable] = {}  # with what is said instead of an answer
         self.loop: asyncio.AbstractEventLoop | None = None  # cached: asking for it takes a system call
         self._ticking = False
         self._asking: asyncio.Task[None] | None = None
@@ -83,9 +83,10 @@ class StoreWatchdog:
             await self._ping(ANSWER_WITHIN)
             if looking is not None:
                 await looking
-        except StoreUnavailable:
+        except StoreUnavailable as away:
             if self._clock.monotonic() - asked_at <= TOO_BUSY:
-                self._give_up(waiting & self.old)
+                unanswered = StoreUnavailable("the database did not answer in time; the call was given up")
+                self._give_up(waiting & self.old, away if isinstance(away, OldPrimary) else unanswered)
         finally:
             self._asking = None
 
@@ -93,11 +94,11 @@ class StoreWatchdog:
         """Give up every change, also one that came later, when writes do not come back."""
         with suppress(StoreUnavailable):  # a write that fails is none that does not come back
             if (why := await self._standstill.check(ANSWER_WITHIN)) is not None:
-                self._give_up(self.changing & (self.new | self.old), why)
+                self._give_up(self.changing & (self.new | self.old), WritesStalled(why, tried=True))
 
-    def _give_up(self, tasks: Collection[asyncio.Task[Any]], why: str | None = None) -> None:
+    def _give_up(self, tasks: Collection[asyncio.Task[Any]], away: StoreUnavailable) -> None:
         for task in tasks:
-            self.given_up[task] = why
+            self.given_up[task] = away
             task.cancel()
 
 
@@ -127,8 +128,6 @@ class WatchedCall:
         if self._changes:
             watchdog.changing.discard(task)
         if task in watchdog.given_up:
-            why = watchdog.given_up.pop(task)
+            away = watchdog.given_up.pop(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:
-                if why is not None:
-                    raise WritesStalled(why, tried=True)
-                raise StoreUnavailable("the database did not answer in time; the call was given up")
+                raise away

@@ -49,11 +49,17 @@ class Dialling:
         self._clock = clock or SystemClock()
         self.pending: set[asyncio.Task[Answer]] = set()
         self._chosen: dict[str, Chosen] = {}  # by URL
+        self._refused: OldPrimary | None = None  # since the last connection
         self._opened: dict[str, WeakSet[Apart]] = {}  # to the chosen one
 
     async def connect(self, url: str, **options: Any) -> Apart:
         """Connect to a server that accepts writes. OldPrimary: only one that was superseded does."""
         return (await self._to_its_end(self._found(url, options))).connection
+
+    @property
+    def refused(self) -> OldPrimary | None:
+        """Return the old primary that was refused since the last connection was opened."""
+        return self._refused
 
     def chosen(self, url: str) -> Chosen | None:
         return self._chosen.get(url)
@@ -94,6 +100,7 @@ class Dialling:
     def use(self, url: str, answer: Answer) -> Answer:
         """Use this server from now on. Connections to another one are closed, whoever uses them."""
         self._refuse_old(answer)  # another call may have found a newer one meanwhile
+        self._refused = None
         before, now = self._chosen.get(url), Chosen(answer.host, answer.identity)
         self._chosen[url] = now
         if before is not None and now.leads_elsewhere(before):
@@ -138,7 +145,8 @@ class Dialling:
     def _refuse_old(self, answer: Answer) -> None:
         try:
             self._refuse_if_old(answer.host, answer.identity, answer.newer)
-        except OldPrimary:
+        except OldPrimary as no:
+            self._refused = no
             answer.connection.terminate()
             raise
 

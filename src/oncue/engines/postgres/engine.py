@@ -148,7 +148,7 @@ class PostgresEngine:
         return Instant(found[0][0])
 
     async def ping(self, within: Duration) -> None:
-        with as_unavailable():
+        with self._store.naming_old_primary(), as_unavailable():
             async with asyncio.timeout(within / SECOND):
                 await self._store.ask("select 1")
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from oncue.clock import Clock, SystemClock
-from oncue.domain.errors import OncueError, StoreForbidden, StoreFull, StoreRefused, StoreUnavailable
+from oncue.domain.errors import OldPrimary, OncueError, StoreForbidden, StoreFull, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import (
     PINNED,
@@ -255,7 +255,7 @@ class Store:
         self._dialling.review(self.address.url, *understood(row))
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
+        with self.naming_old_primary(), as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -266,6 +266,16 @@ class Store:
                         if not str(refused).startswith(_NOT_SENT):
                             raise
         raise StoreUnavailable("too many other transactions change the same rows; retry the call")
+
+    @contextmanager
+    def naming_old_primary(self) -> Iterator[None]:
+        """Say of an outage that an old primary was refused meanwhile: that is what an operator can mend."""
+        try:
+            yield
+        except StoreUnavailable as away:
+            if type(away) is StoreUnavailable and (no := self._dialling.refused) is not None:
+                raise OldPrimary(str(no)) from away
+            raise
 
     async def _transaction(
         self,
