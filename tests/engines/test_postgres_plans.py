@@ -28,6 +28,7 @@ MAY_WALK = {
     "cluster_state": {"running"},  # the same
     "count_running": {"running"},  # the same, of what runs
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
+    "holdings": {"running"},  # those of one worker, once in five seconds; an index by worker would cost every claim
     "list_live, cancelled": {"running"},  # those that are being stopped, by an index that has no others
     "list_live_named, cancelled": {"running"},
     **{f"list_by_name, {which}": {"running"} for which in ("active", "cancelled", "any", "open")},

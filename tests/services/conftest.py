@@ -19,6 +19,7 @@ DIFFER = {
     "test_archiving",
     "test_bulk_work",
     "test_declared_schedules",
+    "test_holdings",
     "test_overlap",
     "test_reaper",
     "test_scheduler",

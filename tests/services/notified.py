@@ -155,6 +155,7 @@ class Office:
         await self.store.beat(self.crew.worker_id)
         await self._limiter.run_once()
         self.crew.prefetch.ask(None)
+        await self.crew.holdings.run_once()
         await self.crew.worker.run_once()
         await self.crew.rest()
         while len(self.crew.settling):

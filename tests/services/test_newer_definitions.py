@@ -28,9 +28,9 @@ async def claims_of(crew: WorkerLoops, store: Store, monkeypatch: pytest.MonkeyP
     asked: list[list[RunId]] = []
     claim = store.engine.running.claim
 
-    async def counting(worker_id, run_ids, now):  # type: ignore[no-untyped-def]
+    async def counting(worker_id, run_ids, *how):  # type: ignore[no-untyped-def]
         asked.append(list(run_ids))
-        return await claim(worker_id, run_ids, now)
+        return await claim(worker_id, run_ids, *how)
 
     monkeypatch.setattr(store.engine.running, "claim", counting)
     return asked

@@ -72,7 +72,9 @@ async def test_without_a_hint_a_run_that_is_due_later_than_soon_starts_on_its_in
         assert view.started_at == view.due
 
 
-async def test_a_worker_without_work_asks_twice_a_second(store: Store, stage: Stage) -> None:
+async def test_a_worker_without_work_asks_twice_a_second_and_what_it_holds_every_five_seconds(
+    store: Store, stage: Stage
+) -> None:
     await store.one_shot(-SECOND)  # else there is no class to look for
     numbers = Numbers(None, Roles.WORKER)
     plain, store.engine = store.engine, CountedEngine(store.engine, numbers, store.clock)
@@ -82,7 +84,7 @@ async def test_a_worker_without_work_asks_twice_a_second(store: Store, stage: St
     asked = how_often(numbers)
     await drive(store, crew, 10 * SECOND)
 
-    assert how_often(numbers) - asked == {"peek": 10, "classes": 10}
+    assert how_often(numbers) - asked == {"peek": 10, "classes": 10, "holdings": 2}
 
 
 async def test_workers_without_work_that_take_the_same_share_the_sweeps_and_miss_nothing(
@@ -649,7 +651,7 @@ async def test_a_claim_that_comes_true_only_later_is_not_forgotten(
     Interrupted(monkeypatch, store.running, "claim", applied=False)
     with pytest.raises(StoreUnavailable):
         await crew.worker.run_once()
-    await crew.worker._resolve_doubts()  # too early: nothing to be found yet
+    await crew.holdings.run_once()  # too early: nothing to be found yet
 
     await claim(crew.worker_id, [run_id], store.now)
     await store.clock.advance(SECOND)

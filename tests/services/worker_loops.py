@@ -136,6 +136,7 @@ async def crew_on(
 async def work(crew: StagedCrew, passes: int = 1) -> None:
     """One pass of the worker, and of settling what has ended by then."""
     for _ in range(passes):
+        await crew.holdings.run_once()
         await crew.worker.run_once()
         await crew.rest()
         await crew.settling.run_once()
@@ -155,7 +156,7 @@ async def drive(store: Store, crew: StagedCrew, length: int) -> None:
     """For so long, as its loops would: again when `run_once` says so. A pass takes a millisecond."""
     end = store.now + length
     while store.now < end:
-        wait = await crew.worker.run_once()
+        wait = min(await crew.worker.run_once(), await crew.holdings.run_once())
         await crew.rest()
         await crew.settling.run_once()
         await crew.attempts.run_once()

@@ -236,7 +236,7 @@ class World:
         ask(self.engine.fleet.register(me, now))
         self.journal.beats[worker_id] = self.clock.monotonic()
         self.journal.note(f"{process.name} starts as {short(worker_id)}")
-        members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting)
+        members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting, crew.holdings)
         loops: dict[str, Any] = {m.name: process.act(m.name, m.run_once, self.journal) for m in members}
         crew.loops = loops
         process.act("keeper", lambda: self._keep(crewed), self.journal)

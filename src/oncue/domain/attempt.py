@@ -21,6 +21,7 @@ LONGEST_TRACEBACK = 4 * 1024  # bytes
 NO_RETRY = NoRetry.__name__
 LEFT_BEHIND = "its function did not stop and was left behind"
 NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
+LOST_SETTLEMENT = "lost_settlement: its worker knows nothing of it any more, as after a failover that lost writes"
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):

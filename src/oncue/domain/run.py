@@ -201,6 +201,14 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
         return Duration(max(0, self.claimed_at - self.eligible))
 
 
+class Holding(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """That a worker holds a run: what is compared with what the worker knows."""
+
+    run_id: RunId
+    token: int
+    claimed_at: Instant
+
+
 class Step(IntEnum):
     """What the end of an attempt does to the streak of failures of its job."""
 

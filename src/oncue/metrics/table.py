@@ -110,7 +110,9 @@ FOUND = _counter(
     *("window", "hint", "sweep", "turn"),
 )
 SETTLE_PENDING = _gauge("oncue_settle_pending", WORKER, "Outcomes that are not written yet.")
-IN_DOUBT = _gauge("oncue_claims_in_doubt", WORKER, "Claimed runs whose answer was lost.")
+IN_DOUBT = _gauge(
+    "oncue_claims_in_doubt", WORKER, "Calls that give out runs, without an answer, which may still take effect."
+)
 ABANDONED = _gauge("oncue_abandoned", WORKER, "Attempts that did not stop when told to, and may still run.")
 SETTLED = _counter(
     "oncue_settled_total",

@@ -11,7 +11,6 @@ from typing import Protocol, assert_never
 import msgspec
 
 from oncue.clock import Clock
-from oncue.context import RunInfo
 from oncue.domain import attempt
 from oncue.domain.attempt import Failure
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
@@ -19,12 +18,11 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.plain_text import kind_of, message_of
+from oncue.domain.plain_text import message_of
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import choose_preempted, may_preempt
 from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Claimed, Settlement
-from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure, failure_of
 from oncue.executors.port import Executor, ProcessLost, TaskFailed, Work
 from oncue.log import log
@@ -32,6 +30,7 @@ from oncue.services.capacity import Capacity
 from oncue.services.execution import Execution
 from oncue.services.hook_calls import HookCalls
 from oncue.services.reporting import Reporting, RunReports
+from oncue.services.run_start import info_of, traced, unstartable
 from oncue.storage.port import Storage
 from oncue.tasks import Isolation
 from oncue.tracing.port import AttemptSpan, Tracing
@@ -39,6 +38,7 @@ from oncue.tracing.port import AttemptSpan, Tracing
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
 PREEMPTION_TIME = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
+TAKEN_AGAIN_DELAY = Duration(SECOND)  # of a run whose earlier attempt is still being stopped here
 STORAGE_RETRY_DELAY = Duration(30 * SECOND)  # of a run whose payload could not be fetched
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
@@ -57,6 +57,7 @@ class Stop(Enum):
     CANCELLED = auto()
     DRAINING = auto()
     PREEMPTED = auto()
+    LOST = auto()  # this worker does not own the run any more, whatever its outcome
 
 
 class ActiveAttempt:
@@ -113,6 +114,10 @@ class Observer(Protocol):
 
     def ended(self, end: End) -> None: ...
 
+    def disowned(self) -> None:
+        """An attempt has ended whose run this worker does not own any more: its outcome is nothing to write."""
+        ...
+
     def not_understood(self, run: Claimed) -> None:
         """A newer oncue defined this run, and this version cannot read it."""
         ...
@@ -143,6 +148,7 @@ class Attempts:
         self._tracing = tracing
         self._active: dict[RunId, ActiveAttempt] = {}
         self._held: dict[RunId, ActiveAttempt] = {}  # left behind, but no other run may start beside them
+        self._forgotten: list[Claimed] = []
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
         self.hooks = HookCalls(clock, execution.tasks)
@@ -160,6 +166,11 @@ class Attempts:
     def __iter__(self) -> Iterator[ActiveAttempt]:
         return iter(list(self._active.values()))
 
+    def known(self) -> Iterator[Claimed]:
+        """Return the runs of all attempts that this process is responsible for, also of those it cannot wait for."""
+        yield from (active.run for active in (*self._active.values(), *self._held.values()))
+        yield from self._forgotten
+
     def start(self, runs: Iterable[Claimed]) -> None:
         """Start claimed runs; callers pass only what a claim returned. Never raises: a run that cannot start has
         failed.
@@ -174,17 +185,20 @@ class Attempts:
 
     def _start(self, run: Claimed, monotonic: Instant) -> bool:
         """Return whether its attempt is active now."""
+        if (before := self._active.get(run.run_id) or self._held.get(run.run_id)) is not None:
+            self._claimed_again(before, run)
+            return False
         reports = self._reporting.of(run)
         try:
             spec = understand_spec(run.spec)
             task = self._execution.task(spec.task)
-            span, trace = (None, spec.trace) if self._tracing is None else _traced(self._tracing, run, spec)
-            work = Work(_info(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
+            span, trace = (None, spec.trace) if self._tracing is None else traced(self._tracing, run, spec)
+            work = Work(info_of(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
             self._observer.not_understood(run)
             return False
         except Exception as error:
-            self._observer.ended(_unstartable(run, self._worker_id, self._clock.now(), error))
+            self._observer.ended(unstartable(run, self._worker_id, self._clock.now(), error))
             return False
         active = ActiveAttempt(run, spec, task.takes, reports, span)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
@@ -199,6 +213,14 @@ class Attempts:
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
         return True
+
+    def _claimed_again(self, before: ActiveAttempt, run: Claimed) -> None:
+        """Start nothing beside an active attempt. After a failover that lost its claim, it may have got the same token
+        again: then it owns the run. Otherwise it is stopped first.
+        """
+        if before.run.token != run.token or before.stop is Stop.LOST:
+            self.stop(run.run_id, Stop.LOST)
+            self._observer.ended(msgspec.structs.replace(run, due=Instant(self._clock.now() + TAKEN_AGAIN_DELAY)))
 
     def stop(self, run_id: RunId, why: Stop) -> None:
         """Tell an attempt to stop. A second reason does not replace the first, unless the first is a preemption.
@@ -257,6 +279,7 @@ class Attempts:
         held = [active for active in self._held.values() if active.task is not None]
         for active in held:
             del self._held[active.run.run_id]
+        self._forgotten += [active.run for active in (*left, *held)]
         return [*(active.run for active in left), *map(self._stopped, held)]
 
     async def run_once(self) -> Duration:
@@ -329,10 +352,13 @@ class Attempts:
         if active.span is not None:
             ended = (end.ended_at, end.error_type) if isinstance(end, Settlement) else (self._clock.now(), None)
             active.span.end(*ended)
+        if active.stop is Stop.LOST:
+            self._observer.disowned()
+            return
         self._observer.ended(end)
         if self._hooked and isinstance(end, Settlement):
             self.hooks.tell(
-                self._execution.task(active.spec.task), _info(active.run, active.spec, None), end, active.error
+                self._execution.task(active.spec.task), info_of(active.run, active.spec, None), end, active.error
             )
 
     def _leave_behind(self, active: ActiveAttempt) -> None:
@@ -393,7 +419,7 @@ class Attempts:
             case Stop.CANCELLED:
                 error = attempt.LEFT_BEHIND if active.left else None
                 return attempt.cancelled(active.run, self._worker_id, active.started_at, now, error)
-            case Stop.DRAINING:
+            case Stop.DRAINING | Stop.LOST:
                 return active.run
             case Stop.PREEMPTED:
                 self._observer.preempted()
@@ -418,26 +444,3 @@ class Attempts:
     def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:
         now, luck = self._clock.now(), self._chance.random()
         return attempt.failed(active.run, active.spec, self._worker_id, active.started_at, now, failure, luck)
-
-
-def _traced(tracing: Tracing, run: Claimed, spec: Spec) -> tuple[AttemptSpan | None, Trace | None]:
-    """Return the span of an attempt, if it is sampled, and the trace context that it passes on."""
-    span = tracing.attempt(run, spec)
-    if span is not None:
-        return span, span.trace
-    return None, None if spec.trace is None else passed_on_unsampled(run, spec.trace)
-
-
-def _info(run: Claimed, spec: Spec, trace: Trace | None) -> RunInfo:
-    nominal = run.wanted if run.nominal is None else run.nominal
-    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint, trace, spec.name)
-
-
-def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
-    why = f"the run could not start: {message_of(error, attempt.LONGEST_ERROR)}"
-    start = run.claimed_at
-    try:
-        unread, failure = Spec("?"), Failure(error_type=kind_of(error), error=why, retry=False)
-        return attempt.failed(run, unread, worker_id, start, now, failure, luck=0.0)
-    except Exception:  # not even its stored data can be read
-        return attempt.given_up(run, start, now, why)

@@ -45,6 +45,7 @@ class Beaten(msgspec.Struct, tag="beaten", frozen=True):
     drained: bool = False
     alike_before: int = 0
     alike: int = 1
+    beat_at: Instant = Instant(0)  # as it is stored
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):

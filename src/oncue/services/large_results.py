@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from oncue.clock import Clock
 from oncue.domain.errors import StorageRefused, StorageUnavailable, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.reference import RANDOM_BYTES, Kind, Reference, object_key
-from oncue.domain.run import Settlement
+from oncue.domain.run import Claimed, Settlement
 from oncue.engines.port import Engine, StoredObject
 from oncue.log import log
 from oncue.services.spool import Spool
@@ -45,17 +45,21 @@ class LargeResults:
         self._settle = settle
         self._held = 0
         self._hurried = asyncio.Event()
-        self._keeping: set[asyncio.Task[None]] = set()
+        self._keeping: dict[asyncio.Task[None], Claimed] = {}
         self._putting: set[asyncio.Future[None]] = set()
 
     def __len__(self) -> int:
         return len(self._keeping)
 
+    def known(self) -> Iterable[Claimed]:
+        """Return the runs whose results are not in storage yet."""
+        return self._keeping.values()
+
     def add(self, ended: Settlement) -> None:
         """Take a settlement whose result is too large for the database; `settle` gets it later, with a reference."""
         task = asyncio.get_running_loop().create_task(self._keep(ended, ended.result or b""))
-        self._keeping.add(task)
-        task.add_done_callback(self._keeping.discard)
+        self._keeping[task] = ended.run
+        task.add_done_callback(self._keeping.pop)
 
     def hurry(self) -> None:
         """Wait no longer for storage: this process ends soon."""

@@ -109,10 +109,12 @@ class Reaper:
         return len(decided)
 
 
-def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -> Settlement:
+def lost(
+    run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant, why: str = attempt.NO_HEARTBEAT
+) -> Settlement:
     """Settle a lost run. Never raises: one bad row must not keep other runs from returning to the queue."""
     try:
-        return attempt.lost(run, worker_id, claimed_at, now)
+        return attempt.lost(run, worker_id, claimed_at, now, why)
     except Exception as wrong:
         return Settlement(
             run=run,
@@ -122,7 +124,7 @@ def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -
             failures=run.failures,
             losses=run.losses + 1,
             error_type="WorkerLost",
-            error=f"{attempt.NO_HEARTBEAT}, and the stored run cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
+            error=f"{why}, and the stored run cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
             attempts=run.attempts,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from oncue.clock import Clock
 from oncue.domain import attempt
@@ -21,6 +21,7 @@ from oncue.services.changes import Changes
 from oncue.services.load_meter import LoadMeter
 from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.prefetch import Prefetch
+from oncue.services.recent_ends import RecentEnds
 from oncue.services.run_numbers import RunNumbers
 
 BATCH = 1_000  # runs in one transaction
@@ -42,6 +43,7 @@ class Settling:
         counted: RunNumbers,
         load: LoadMeter,
         defaults: KnownDefaults,
+        recent: RecentEnds,
         linger: Duration = LINGER,
         *,
         log_runs: bool = False,
@@ -53,6 +55,7 @@ class Settling:
         self._counted = counted
         self._load = load
         self._defaults = defaults
+        self._recent = recent
         self.changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines(every=log_runs)
         self._linger = linger
@@ -63,6 +66,11 @@ class Settling:
 
     def __len__(self) -> int:
         return len(self._ended) + len(self._back)
+
+    def known(self) -> Iterator[Claimed]:
+        """Return the runs whose outcomes are not written yet."""
+        yield from (end.run for end in self._ended)
+        yield from self._back
 
     def add(self, end: End) -> None:
         if isinstance(end, Settlement):
@@ -91,12 +99,13 @@ class Settling:
         """Settle a batch. It stays here until the store answers: after an outage it is written and fenced again."""
         batch = self._ended[: self._most]
         async for done, answer in apart(batch, self._write):
-            del self._ended[: len(done)]
             if isinstance(answer, Refusal):
                 await self._settle_instead(done[0], answer.why)
                 answer = Settled()
             else:
                 self._say(done, answer)
+            del self._ended[: len(done)]
+            self._recent.add(done)
             self._counted.settled(done, answer)
             self._load.add(done)
             await self._tell(done, notices=answer.notices > 0)
@@ -119,6 +128,7 @@ class Settling:
                 now = self._clock.now()
                 self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
                 continue
+            self._recent.add(runs)
             self._counted.handed_back(len(answer))
             back = [peeked(run, run.due) for run in runs if run.run_id in answer]
             await self._engine.signals.send(free_or_held(back, self._clock.now()))
@@ -141,7 +151,7 @@ class Settling:
         try:
             await self._write([instead])
         except BaseException:
-            self._ended.append(refused)
+            self._ended.append(self._ended.pop(0))
             raise
 
     async def _write(self, settlements: Sequence[Settlement]) -> Settled:

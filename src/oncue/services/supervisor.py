@@ -358,8 +358,9 @@ class WorkerSupervisor:
         try:
             async with self._clock.timeout(patience):
                 draining = kept.replaced or self._told.is_set()
+                beat_at = self._clock.now()
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=draining, classes=news, load=load
+                    kept.worker_id, beat_at, draining=draining, classes=news, load=load
                 )
         except (StoreUnavailable, TimeoutError):
             return
@@ -371,7 +372,7 @@ class WorkerSupervisor:
         elif asked_at >= kept.beaten_at:
             kept.beaten_at, kept.stored_classes = asked_at, classes
             drained = beat.drain_at is not None
-            kept.channel.send(Beaten(asked_at, beat.place, beat.peers, drained, beat.alike_before, beat.alike))
+            kept.channel.send(Beaten(asked_at, beat.place, beat.peers, drained, beat.alike_before, beat.alike, beat_at))
             if not kept.replaced:
                 self._drain_at = beat.drain_at
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from oncue.clock import Clock
-from oncue.domain.ids import WorkerId
+from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.placement import Offer
 from oncue.domain.run import Claimed, Settlement
@@ -16,14 +16,16 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
 from oncue.metrics.metric import Labels
 from oncue.metrics.numbers import SILENT, Numbers
-from oncue.services.attempts import Attempts, End
+from oncue.services.attempts import Attempts, End, Stop
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
 from oncue.services.execution import Execution
+from oncue.services.holdings import Holdings
 from oncue.services.large_results import LargeResults
 from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
+from oncue.services.recent_ends import RecentEnds
 from oncue.services.reporting import Reporting
 from oncue.services.run_numbers import RunNumbers
 from oncue.services.settling import LINGER, Settling
@@ -63,7 +65,8 @@ class WorkerLoops:
         self.load = LoadMeter(clock, capacity)
         defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
         beside = self.prefetch, self._counted, self.load, defaults
-        self.settling = Settling(engine, clock, worker_id, *beside, linger, log_runs=settings.log_runs)
+        recent = RecentEnds(clock)
+        self.settling = Settling(engine, clock, worker_id, *beside, recent, linger, log_runs=settings.log_runs)
         storage = open_storage(settings, clock, numbers)
         self.spool = Spool(engine, storage, clock, Path(settings.data_dir) / SPOOL, numbers)
         self._inline_cap, patience = settings.inline_cap, settings.storage_patience
@@ -72,16 +75,13 @@ class WorkerLoops:
         self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.reporting.active = lambda: len(self.attempts)
-        others = self.prefetch, self.attempts, self.settling.changes, self.ended
-        self.worker = Worker(
-            *(engine, clock, worker_id, *others),
-            lease=settings.lease,
-            store_timeout=settings.store_timeout,
-            numbers=numbers,
-        )
+        self.holdings = Holdings(engine, clock, worker_id, settings, self, recent)
+        others = self.prefetch, self.attempts, self.settling.changes, self.ended, self.holdings
+        self.worker = Worker(engine, clock, worker_id, *others, numbers=numbers)
         self.mailbox = CancelInbox(engine, clock, worker_id, self.attempts)
-        members = self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool
+        members = self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool, self.holdings
         self.loops = {member.name: Loop(member, clock, numbers) for member in members}
+        self.holdings.wake = self.loops[self.holdings.name].wake
         self._expose(numbers)
 
     @property
@@ -93,7 +93,23 @@ class WorkerLoops:
     def busy(self) -> bool:
         """Whether there are active attempts or hooks, or outcomes or logs not yet written."""
         ending = len(self.settling) or len(self.large_results) or self.reporting.storing or len(self.attempts.hooks)
-        return bool(len(self.attempts) or ending or self.worker.unsure)
+        return bool(len(self.attempts) or ending or self.holdings.unsure)
+
+    @property
+    def workers(self) -> int:
+        return self.prefetch.peers.count
+
+    def known(self) -> Iterator[Claimed]:
+        """Return the runs that this worker has in hand: executing, or with an outcome that is not written yet."""
+        yield from self.attempts.known()
+        yield from self.large_results.known()
+        yield from self.settling.known()
+
+    def running(self) -> Iterable[Claimed]:
+        return [active.run for active in self.attempts]
+
+    def stop_lost(self, run_id: RunId) -> None:
+        self.attempts.stop(run_id, Stop.LOST)
 
     def begun(self) -> None:
         """Wake the loops for deadlines, cancel requests and reports: the first attempt is active."""
@@ -114,6 +130,9 @@ class WorkerLoops:
             self._settled(end)
         self.loops[self.worker.name].wake()  # there is capacity
 
+    def disowned(self) -> None:
+        self.loops[self.worker.name].wake()  # there is capacity
+
     def _settled(self, end: End) -> None:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
@@ -130,7 +149,7 @@ class WorkerLoops:
         numbers.read(table.RESOURCES, lambda: _resources(capacity.offered.cpu_milli, capacity.offered.memory_mb))
         numbers.read(table.RESOURCES_USED, lambda: _resources(*capacity.requested))
         numbers.read(table.SETTLE_PENDING, lambda: {(): len(self.settling)})
-        numbers.read(table.IN_DOUBT, lambda: {(): self.worker.in_doubt})
+        numbers.read(table.IN_DOUBT, lambda: {(): self.holdings.in_doubt})
         numbers.read(table.ABANDONED, lambda: {(): self.attempts.left_behind})
 
     def _something_is_due(self, hint: Hint) -> None:

@@ -188,8 +188,9 @@ class WorkerProcess:
     async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
-                case Beaten(asked_at, place, count, drained, alike_before, alike):
+                case Beaten(asked_at, place, count, drained, alike_before, alike, beat_at):
                     self._beaten_at = max(self._beaten_at, asked_at)
+                    self._crew.holdings.beaten(beat_at, asked_at)
                     peers = self._crew.prefetch.peers
                     peers.place, peers.count = place, max(1, count)
                     peers.alike_before, peers.alike = alike_before, alike

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from oncue.domain.change import JobChange
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import LONG_AGO, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.quota import Quota
-from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement
+from oncue.domain.run import Claimed, Gathered, Holding, Peeked, Settled, Settlement
 from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
     Beat,
@@ -244,14 +244,16 @@ class Running(Protocol):
         """
         ...
 
-    async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
+    async def claim(
+        self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant, until: Instant = NEVER
+    ) -> list[Claimed]:
         """Make these runs this worker's own: the worker may start only the returned ones.
 
         Left out: a run that is not waiting, not due, held, expired, in a paused queue, or being claimed or cancelled by
-        another caller at this moment; and all of them if the worker was declared dead, or is drained. Raises the token
-        of each. `free_at` says when a lane, a rate, a pause or another worker let go of the run last, if that kept it
-        waiting after the verb that stored it. A repeat returns nothing for runs that the first call claimed: `held_by`
-        finds them.
+        another caller at this moment; and all of them if the worker was declared dead, is drained, or has sent a
+        heartbeat later than `until`: nobody waits for this claim any more. Raises the token of each. `free_at` says
+        when a lane, a rate, a pause or another worker let go of the run last, if that kept it waiting after the verb
+        that stored it. A repeat returns nothing for runs that the first call claimed: `held_by` finds them.
         """
         ...
 
@@ -260,6 +262,13 @@ class Running(Protocol):
 
         So a worker that lost a claim's answer can start its runs or return them to the queue. Nothing for a worker
         that was declared dead.
+        """
+        ...
+
+    async def holdings(self, worker_id: WorkerId) -> list[Holding]:
+        """Return all the runs that the worker holds now. Nothing for a worker that was declared dead.
+
+        Whatever gave them to the worker: so it finds those that it does not know of, and those that it lost.
         """
         ...
 

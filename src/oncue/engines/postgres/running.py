@@ -18,7 +18,7 @@ from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
-from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement, State
+from oncue.domain.run import Claimed, Gathered, Holding, Peeked, Settled, Settlement, State
 from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
@@ -78,13 +78,18 @@ class PostgresRunning:
         asked = [*sorted(classes), NEVER]
         return [class_id for (class_id,) in busy if asked[bisect_left(asked, class_id)] == class_id]
 
-    async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
-        found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
+    async def claim(
+        self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant, until: Instant = NEVER
+    ) -> list[Claimed]:
+        found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, until, hot=True)
         return await claimed_runs(found, partial(self._store.fetch, hot=True))
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
         found = await self._store.fetch(_SQL["held_by"], run_ids, worker_id, hot=True)
         return await claimed_runs(found, partial(self._store.fetch, hot=True))
+
+    async def holdings(self, worker_id: WorkerId) -> list[Holding]:
+        return [Holding(*row) for row in await self._store.fetch(_SQL["holdings"], worker_id, hot=True)]
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]

@@ -18,10 +18,10 @@ import msgspec
 from oncue.domain.attempt import handed_back
 from oncue.domain.error_groups import failures_of
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
-from oncue.domain.run import Claimed, Gathered, Peeked, Settled, Settlement, State
+from oncue.domain.run import Claimed, Gathered, Holding, Peeked, Settled, Settlement, State
 from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
@@ -73,9 +73,11 @@ class SqliteRunning:
         found, reached = await self._store.read(look, hot=True)
         return FairRuns(rows.peeked(found), reached)
 
-    async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
+    async def claim(
+        self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant, until: Instant = NEVER
+    ) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
-        found = await self._store.write(lambda db: _claim(db, worker_id.bytes, list(asked), now))
+        found = await self._store.write(lambda db: _claim(db, worker_id.bytes, list(asked), now, until))
         return rows.claimed(found, asked)
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
@@ -85,6 +87,10 @@ class SqliteRunning:
         given = (rows.blobs(asked), worker_id.bytes)
         found = await self._store.read(lambda db: fetch(db, _SQL["held_by"], given), hot=True)
         return rows.claimed(found, asked)
+
+    async def holdings(self, worker_id: WorkerId) -> list[Holding]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["holdings"], (worker_id.bytes,)), hot=True)
+        return [Holding(RunId(UUID(bytes=run_id)), token, claimed_at) for run_id, token, claimed_at in found]
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         return await self._settle(_Outcome(worker_id.bytes, settlements, now))
@@ -98,11 +104,11 @@ class SqliteRunning:
         decide: Callable[[Sequence[Claimed]], Gathered],
     ) -> bytes | None:
         def gather(db: Connection) -> bytes | None:
-            if first(db, _SQL["may_claim"], (worker_id.bytes,)) is None:
+            if not _may_claim(db, worker_id.bytes, NEVER):
                 return None
             given = (run.run_id.bytes, worker_id.bytes, run.token, now, limit)
             free = [run_id for (run_id,) in fetch(db, _SQL["gather"], given)]
-            found = _claim(db, worker_id.bytes, free, now)
+            found = _claim(db, worker_id.bytes, free, now, NEVER)
             if not found:
                 return None
             taken = decide(rows.claimed(found, {row[0]: RunId(UUID(bytes=row[0])) for row in found}))
@@ -324,8 +330,12 @@ def _from_user_to_user(
     return found, after if len(seen) == FAIR_USERS else None
 
 
-def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:
-    if not run_ids or first(db, _SQL["may_claim"], (worker_id,)) is None:
+def _may_claim(db: Connection, worker_id: bytes, until: Instant) -> bool:
+    return first(db, _SQL["may_claim"], (worker_id, until)) is not None
+
+
+def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant, until: Instant) -> list[rows.Row]:
+    if not run_ids or not _may_claim(db, worker_id, until):
         return []
     found = fetch(db, _SQL["claim"], (rows.blobs(run_ids), now))
     by_token: dict[int, list[bytes]] = defaultdict(list)

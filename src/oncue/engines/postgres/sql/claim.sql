@@ -1,8 +1,8 @@
 -- A worker that was declared dead gets nothing, even if it has not noticed: its row is gone, or about to go and we wait for that.
--- Nor does one that is drained.
+-- Nor does one that is drained, and a claim that arrives after its worker has sent a heartbeat later than its deadline.
 -- The rows are locked by their key, then removed by their place: one index descent a run. `held + 0` keeps the planner from
 -- walking everything that is due (the index where held = 0) while the statistics are young: 13 ms a thousand became 420.
-with me as (select from workers where worker_id = $2 and drain_at is null for key share),
+with me as (select from workers where worker_id = $2 and drain_at is null and beat_at <= $4 for key share),
 taken as (
   delete from waiting where exists (select from me) and ctid = any(array(
     select ctid from waiting
