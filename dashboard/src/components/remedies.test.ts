@@ -11,6 +11,10 @@ test("the remedy is about the root of the chain", () => {
   assert.equal(remedyOf(link("paused", {}, { run_id: "r1", job_id: "j1", queue: "q" }), { job: "j0" })?.command, "oncue jobs resume j1");
 });
 
+test("what was cancelled and goes on is not to be cancelled again", () => {
+  assert.equal(remedyOf(link("running", {}, { run_id: "r1", job_id: "j1", queue: "default", status: "cancelling" }), {})?.command, "oncue workers list");
+});
+
 test("a queue in a command is quoted for a shell", () => {
   assert.match(remedyOf(link("no_worker", {}, { queue: "a; rm -rf ~" }), {})!.command, /--queues 'a; rm -rf ~'$/);
 });

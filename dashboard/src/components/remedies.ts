@@ -15,6 +15,7 @@ export function remedyOf({ why, run }: Link, asked: { job?: string; queue?: stri
   const isRoot = !why.holder;
   switch (why.reason) {
     case "running":
+      if (run?.status === "cancelling") return { words: "It is stopping. If its function does not stop, restart its worker:", command: "oncue workers list" };
       return run && isRoot ? { words: "Wait, or stop it:", command: command("runs cancel", [run.run_id]) } : null;
     case "paused":
       return job ? { words: "Resume the job:", command: command("jobs resume", [job]) } : null;

@@ -17,7 +17,7 @@ export function Attempts({ run }: { run: WholeRun }) {
   const shown = bars.slice(-MOST_LANES);
   const from = shown[0]!.waitedFrom;
   const to = Math.max(shown[shown.length - 1]!.to, from + 1);
-  const failures = bars.filter((bar) => bar.attempt?.error_type).reverse();
+  const failures = bars.filter((bar) => bar.attempt?.error_type || bar.attempt?.error_message).reverse();
   return (
     <section aria-label="Attempts" class="attempts">
       <div class="section-head"><h2>Attempts</h2>{bars.length > shown.length && <span class="faint">the last {shown.length} of {run.attempt_number}</span>}</div>

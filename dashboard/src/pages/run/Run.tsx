@@ -39,7 +39,7 @@ export default function Run({ params }: { params: Params }) {
     <>
       <PageHead kind="Run of" title={nameOf(run.data)} note={<Facts run={run.data} />}><Actions run={run.data} onChange={run.reload} /></PageHead>
       <Sentence run={run.data} />
-      {isWaiting(run.data) && <WhyChain of={{ runId: id }} queue={run.data.queue ?? undefined} />}
+      {(isWaiting(run.data) || run.data.status === "cancelling") && <WhyChain of={{ runId: id }} queue={run.data.queue ?? undefined} />}
       <Attempts run={run.data} />
       <Log runId={id} isLive={isLive(run.data)} />
       <Values run={run.data} />
