@@ -11,11 +11,11 @@ THE_CLOCK = SOURCE / "clock.py"
 
 # Elsewhere in services, executors and engines the injected clock waits, so that a test can drive it. Not for these:
 WAIT_FOR_REAL = {
+    "engines/patience.py": "a server's socket, and a thread that may hang in the disk",
     "engines/postgres/dialling.py": "a server's socket",
     "engines/postgres/engine.py": "a server's socket",
     "engines/postgres/signals.py": "a server's socket, when it closes",
     "engines/postgres/store.py": "a server's socket",
-    "engines/sqlite/store.py": "a thread that may hang in the disk",
     "executors/contained.py": "a process that is told to end, and is killed when it does not",
     "executors/dialling.py": "a stranger's socket",
     "executors/http.py": "a stranger's socket",

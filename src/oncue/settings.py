@@ -200,7 +200,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     store_timeout: Duration = setting(
         Duration(10 * SECOND),
-        "Time limit of one database call; after it the database counts as unavailable.",
+        "Time limit of a database call, on an API of a request's; after it the database counts as unavailable.",
         ALL,
         rare=True,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,8 +13,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from bench.store_proxy import StoreProxy
 from tests.processes.fleet import Fleet, Json, children_of, until
 
 from oncue.testing.postgres import PrivatePostgres
@@ -199,3 +202,32 @@ def test_while_a_file_is_locked_writes_are_503_in_time_and_then_all_is_well(file
         assert fleet.raw("GET", "/v1/tasks")[0] == 200
     is_back(fleet)
     assert "Traceback" not in fleet.tell()
+
+
+async def test_all_calls_of_a_request_to_a_slow_store_have_one_time_limit_together(
+    postgres_server: PrivatePostgres, postgres_url: str, tmp_path: Path
+) -> None:
+    """A purge takes five seconds here, and none of its calls two."""
+    if not postgres_server.ours:
+        pytest.skip("the proxy reaches only this machine")
+    url, limit, slow = urlsplit(postgres_url), 2.0, 0.05
+    proxy = StoreProxy(url.port or 0)
+    async with proxy.listening() as port:
+        fleet = Fleet(tmp_path, url._replace(netloc=f"{url.username}@127.0.0.1:{port}").geturl())
+        try:
+            fleet.start("api", "--store-timeout", f"{limit:g}s")
+            fleet.start("worker")
+            await asyncio.to_thread(fleet.ready, workers=1)
+            job = await asyncio.to_thread(fleet.create, "slow", {"seconds": 0}, schedule="every 1h")
+            proxy.delay = slow
+            began = time.monotonic()
+            status, answer, headers = await asyncio.to_thread(fleet.raw, "DELETE", f"/v1/jobs/{job}?purge=true")
+            took = time.monotonic() - began
+            proxy.delay = 0.0
+            again = await asyncio.to_thread(fleet.raw, "DELETE", f"/v1/jobs/{job}?purge=true")
+        finally:
+            await asyncio.to_thread(fleet.close)
+
+    assert (status, headers["Retry-After"]) == (503, "1"), answer
+    assert took < limit + ANSWER_WITHIN
+    assert again[0] in (200, 404)

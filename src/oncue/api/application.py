@@ -144,14 +144,16 @@ class Guard:
         self._audit = AuditLog(api.engine.audit, api.clock)
 
     def before(self, path: str, route: Route) -> Serve:
+        changes, watchdog = isinstance(route, Change), self._api.watchdog
+
         async def serve(request: ApiRequest) -> Response:
             caller: Caller | None = None
             request.scope[ROUTE] = path
             try:
-                with WatchedCall(self._api.watchdog, changes=isinstance(route, Change)):
+                with WatchedCall(watchdog, None if route.long else watchdog.patience(), changes=changes):
                     caller = await self._admit(route, request)
-                    if isinstance(route, Change):
-                        self._api.watchdog.refuse_stalled()
+                    if changes:
+                        watchdog.refuse_stalled()
                     with Share(self._shares, caller.uid) as request.share:
                         outcome = await route.call(self._api, request, caller)
             except Exception as error:

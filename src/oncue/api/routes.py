@@ -68,13 +68,15 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     `query` are its parameters by the readers that it uses; `body` and `gives`, for each success status, are names in
     schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the error statuses
     that do not follow from the rest: see `refusals` in openapi.py. `private`: not for viewers, although it only reads.
-    `for_viewers`: for them, although it changes something. `signs_in`: the caller's key is in the body.
+    `for_viewers`: for them, although it changes something. `signs_in`: the caller's key is in the body. `long`: it
+    works through any number of objects, so that its calls to the database have time limits each and not all together.
     """
 
     admin: bool = False
     private: bool = False
     for_viewers: bool = False
     signs_in: bool = False
+    long: bool = False
     query: Mapping[str, Reader] = NO_PARAMETERS
     body: str | None = None
     body_optional: bool = False
@@ -140,7 +142,7 @@ ROUTES = (
            query=create.DRY_RUN, body="NewJobs", headers=REPEATABLE,
            gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
     Change("POST", "/jobs/apply", apply.apply, "Apply a set of declared jobs", "job.apply",
-           body="Declaration", gives={200: "Applied"}, refuses=(409,)),
+           body="Declaration", gives={200: "Applied"}, refuses=(409,), long=True),
     Read("GET", "/jobs", listing.jobs, "List jobs, newest first",
          query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
     Read("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",
@@ -196,9 +198,9 @@ ROUTES = (
     Read("GET", "/dead-letters", dead_letters.show, "List dead letters",
          query={**dead_letters.LISTED, **PAGING}, gives={200: "DeadLetterPage"}, refuses=(403,)),
     Change("POST", "/dead-letters/requeue", dead_letters.requeue, "Requeue dead letters", "dead_letters.requeue",
-           body="Requeue", headers=REPEATABLE, gives={202: "Requeued"}),
+           body="Requeue", headers=REPEATABLE, gives={202: "Requeued"}, long=True),
     Change("POST", "/dead-letters/discard", dead_letters.discard, "Discard dead letters", "dead_letters.discard",
-           body="Choice", gives={200: "Discarded"}),
+           body="Choice", gives={200: "Discarded"}, long=True),
     Change("POST", "/bulk", bulk.start, "Do something with many jobs, runs or dead letters", "bulk.start",
            body="BulkOf", headers=REPEATABLE, gives={202: "Bulk", 200: "BulkPreview"}, refuses=(409,)),
     Read("GET", "/bulk", bulk.recent, "List bulks, newest first", query=PAGING, gives={200: "BulkPage"}),

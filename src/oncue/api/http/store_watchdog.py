@@ -16,6 +16,7 @@ from typing import Any
 from oncue.clock import Clock
 from oncue.domain.errors import OldPrimary, StoreUnavailable, WritesStalled
 from oncue.domain.instants import MILLISECOND, Duration
+from oncue.engines.patience import Patience
 from oncue.engines.port import NoStandstill, Standstill
 
 PERIOD = 0.6  # seconds: a request that has waited for one to two periods triggers a ping
@@ -31,8 +32,11 @@ class StoreWatchdog:
     an outage. All requests share one; it costs each two set operations and no timer of its own.
     """
 
-    def __init__(self, ping: Ping, clock: Clock, standstill: Standstill | None = None) -> None:
+    def __init__(
+        self, ping: Ping, clock: Clock, standstill: Standstill | None = None, patience: Duration | None = None
+    ) -> None:
         self._ping = ping
+        self._length = patience
         self._standstill: Standstill = standstill or NoStandstill()
         self._clock = clock
         self.new: set[asyncio.Task[Any]] = set()  # came after the last tick
@@ -59,6 +63,10 @@ class StoreWatchdog:
         """WritesStalled: what changes something need not be tried now."""
         if (why := self._standstill.why) is not None:
             raise WritesStalled(why, tried=False)
+
+    def patience(self, waited: int = 0) -> Patience | None:
+        """Return the patience of one request that has waited for so long already. None: each call has its own limit."""
+        return None if self._length is None else Patience(self._length - waited, self._clock)
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         self.new.add(task)
@@ -103,12 +111,13 @@ class StoreWatchdog:
 
 
 class WatchedCall:
-    """One watched wait. `changes`: it may write."""
+    """One watched wait. `changes`: it may write. `patience`: how long all of it may take."""
 
-    __slots__ = ("_changes", "_task", "_watchdog")
+    __slots__ = ("_changes", "_patience", "_task", "_watchdog")
 
-    def __init__(self, watchdog: StoreWatchdog, *, changes: bool = False) -> None:
+    def __init__(self, watchdog: StoreWatchdog, patience: Patience | None = None, *, changes: bool = False) -> None:
         self._watchdog = watchdog
+        self._patience = patience
         self._changes = changes
         if watchdog.loop is None:
             watchdog.loop = asyncio.get_running_loop()
@@ -120,6 +129,8 @@ class WatchedCall:
         self._watchdog.begin(self._task)
         if self._changes:
             self._watchdog.changing.add(self._task)
+        if self._patience is not None:
+            self._patience.begin()
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         watchdog, task = self._watchdog, self._task
@@ -127,6 +138,8 @@ class WatchedCall:
         watchdog.old.discard(task)
         if self._changes:
             watchdog.changing.discard(task)
+        if self._patience is not None:
+            self._patience.end()
         if task in watchdog.given_up:
             away = watchdog.given_up.pop(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:

@@ -58,7 +58,7 @@ class Api:
         self.keyring = Keyring(engine, clock, self.browsers)
         self.last_uses = LastUses(engine.sessions, clock, settings)
         self._most_runs = settings.quota_runs
-        self.watchdog = StoreWatchdog(engine.ping, clock, engine.standstill)
+        self.watchdog = StoreWatchdog(engine.ping, clock, engine.standstill, settings.store_timeout)
         self.commits = GroupCommit(engine, clock, self.watchdog, numbers)
         self.changes = Changes(engine.signals.send)
         self._worker_names: dict[WorkerId, str] = {}

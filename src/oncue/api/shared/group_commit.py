@@ -29,6 +29,7 @@ class GroupCommit:
         self._watchdog = watchdog
         self._clock = clock
         self._waiting: list[Waiting] = []
+        self._since = clock.monotonic()  # when the first of these came
         self._committing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # cached: asking for it takes a system call
 
@@ -37,6 +38,8 @@ class GroupCommit:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         answer: asyncio.Future[Creation] = self._loop.create_future()
+        if not self._waiting:
+            self._since = self._clock.monotonic()
         self._waiting.append((new, answer))
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit())
@@ -48,8 +51,9 @@ class GroupCommit:
                 await self._gather()
                 batch, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
                 batch = [waiting for waiting in batch if not waiting[1].done()]  # not for callers who have given up
-                self._numbers.observe(COMMIT_JOBS, value=len(batch))
-                await self._store(batch)
+                if batch:
+                    self._numbers.observe(COMMIT_JOBS, value=len(batch))
+                    await self._store(batch, self._clock.monotonic() - self._since)
         finally:
             self._committing = None
 
@@ -60,11 +64,11 @@ class GroupCommit:
             before = len(self._waiting)
             await asyncio.sleep(0)
 
-    async def _store(self, batch: list[Waiting]) -> None:
-        """Store a batch. An outage fails all creates, a refusal only its own; a cancelled create needs no answer."""
+    async def _store(self, batch: list[Waiting], waited: int) -> None:
+        """Store a batch of which the first has `waited`. An outage fails all creates, a refusal only its own."""
         try:
             self._watchdog.refuse_stalled()
-            with WatchedCall(self._watchdog, changes=True):
+            with WatchedCall(self._watchdog, self._watchdog.patience(waited), changes=True):
                 async for some, created in apart(batch, self._create):
                     _answer(some, created)
         except BaseException as error:

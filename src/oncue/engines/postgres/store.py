@@ -18,6 +18,7 @@ import asyncpg
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import OldPrimary, OncueError, StoreForbidden, StoreFull, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
+from oncue.engines.patience import within
 from oncue.engines.postgres.connecting import (
     PINNED,
     PLANNING,
@@ -228,7 +229,7 @@ class Store:
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
         """Run a statement that cannot be part of a transaction."""
         with as_unavailable(), _denied_as_forbidden():
-            async with asyncio.timeout((timeout or self._timeout) / SECOND):
+            async with within(timeout or self._timeout):
                 connection = await self._connect_outside_pools(self.address.url, self._name, timeout)
                 try:
                     await connection.execute(statement)
@@ -256,7 +257,7 @@ class Store:
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with self.naming_old_primary(), as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
-            async with asyncio.timeout((timeout or self._timeout) / SECOND):
+            async with within(timeout or self._timeout):
                 for _ in range(TRIES):
                     try:
                         return await once()

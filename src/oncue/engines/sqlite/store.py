@@ -23,6 +23,7 @@ import apsw
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
 from oncue.domain.shown_url import shown_url
+from oncue.engines.patience import within
 from oncue.engines.sqlite.connecting import FileLock, Place, open_private, refuse_what_is_no_file
 from oncue.engines.sqlite.reasons import REFUSED, reason, refusal
 from oncue.settings import Settings
@@ -169,7 +170,7 @@ class Store:
     async def _within(self, done: asyncio.Future[T], timeout: Duration | None = None) -> T:
         limit = timeout or self._timeout
         try:
-            async with asyncio.timeout(limit / SECOND):
+            async with within(limit):
                 return await done
         except TimeoutError:
             raise StoreUnavailable(
