@@ -39,7 +39,7 @@ CLIENTS, CALLS = 8, 100  # calls on a key
 CALLS_KILLED = 3  # times as many while something is killed
 SHOWN = 400  # characters of an unexpected answer
 FIRST, LAST = 0.02, 0.4  # seconds after the first call on the key, between which something is killed
-PLANTED_KEYS, PLANTED_KILLS = 12, 6  # at most: the first that is found is enough
+PLANTED_KEYS, PLANTED_KILLS = 40, 20  # at most: the first that is found is enough
 
 
 @dataclass
@@ -51,7 +51,8 @@ class Found:
     counts: Counter[str] = field(default_factory=Counter)  # of calls
     longest_search_ms: float = 0.0
     most_states: int = 0
-    wrong: list[str] = field(default_factory=list)  # keys without an order, or with an answer that no call has
+    wrong: list[str] = field(default_factory=list)  # keys whose answers have no order
+    failed: list[str] = field(default_factory=list)  # keys with an answer that no call has, such as a 500
     seconds: float = 0.0
 
     @property
@@ -74,7 +75,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder, serving(engine, Path(folder), fault) as servers:
         for number in range(keys):
             _one_key(servers, found, f"k{seed}-{number}", chance, calls, kept, killing=number in killed)
-            if fault is not None and found.wrong:
+            if fault is not None and found.wrong + found.failed:
                 break
     found.seconds = time.monotonic() - began
     return found
@@ -98,7 +99,7 @@ def _one_key(
             servers.wait()
         key.read_all(servers.door(0))
     except Unexpected as error:
-        found.wrong.append(f"{name}: {str(error)[:SHOWN]}")
+        found.failed.append(f"{name}: {str(error)[:SHOWN]}")
         return
     _judge(found, name, key, kept)
 
@@ -161,8 +162,8 @@ def main() -> int:
             continue
         found = measure(engine, asked.keys, asked.kills, asked.seed, asked.calls, kept=asked.kept)
         all_found.append(found)
-        well = well and not found.wrong
-        print(_line(found), *found.wrong, sep="\n  ")
+        well = well and not found.wrong + found.failed
+        print(_line(found), *found.wrong, *found.failed, sep="\n  ")
     if asked.json:
         asked.json.write_text(json.dumps([vars(found) | {"calls": found.calls} for found in all_found], indent=1))
     return 0 if well else 1
@@ -174,18 +175,17 @@ def _planted(engine: str, seed: int, calls: int) -> bool:
     for fault in faults:
         kills = PLANTED_KILLS if fault == FORGOTTEN_COMMITS else 0
         found = measure(engine, PLANTED_KEYS, kills, seed, calls, fault)
-        print(
-            f"{engine}: {fault}: {f'found on key {found.keys}' if found.wrong else 'NOT FOUND'}, {found.seconds:.0f} s"
-        )
+        how = f"found on key {found.keys}" if found.wrong else f"NOT FOUND {' '.join(found.failed)}"
+        print(f"{engine}: {fault}: {how}, {found.seconds:.0f} s")
         missed += [] if found.wrong else [fault]
     print(f"{engine}: {len(faults) - len(missed)} of {len(faults)} planted faults found")
     return not missed
 
 
 def _line(found: Found) -> str:
-    counts = found.counts
+    counts, well = found.counts, found.keys - len(found.wrong + found.failed)
     return (
-        f"{found.engine}, seed {found.seed}: {found.keys} keys, {found.keys - len(found.wrong)} linearizable; "
+        f"{found.engine}, seed {found.seed}: {found.keys} keys, {well} linearizable; "
         f"{found.kills.total()} kills ({', '.join(f'{n} of {what}' for what, n in found.kills.items()) or 'none'}); "
         f"{found.calls} calls: {counts['ok']} ok, {counts['refused']} refused ({counts['gave up']} gave up), "
         f"{counts['unknown']} unknown; {counts['not sent']} not sent; "

@@ -64,11 +64,11 @@ def _instead_of_apply(nth: int, other: Callable[[Apply], Awaitable[bool]]) -> No
     for engine in (PostgresJobs, SqliteJobs):
         apply, now_and_then = engine.apply, every(nth)
 
-        def planted(
+        async def planted(
             *given: Any, apply: Any = apply, now_and_then: Callable[[], bool] = now_and_then, **how: Any
-        ) -> Awaitable[bool]:
+        ) -> bool:
             real = partial(apply, *given, **how)
-            return other(real) if now_and_then() else real()
+            return await (other(real) if now_and_then() else real())
 
         engine.apply = planted
 
@@ -101,6 +101,7 @@ def anothers_change() -> None:
     shown = jobs.shown
 
     async def reading(api: Any, snap: Any, caller: Any, *given: Any, **how: Any) -> Any:
+        await asyncio.sleep(0.003)  # as long as a busy machine takes
         return await shown(api, await api.engine.jobs.read(None, snap.job.job_id) or snap, caller, *given, **how)
 
     jobs.shown = editing.shown = reading
