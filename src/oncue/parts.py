@@ -197,7 +197,8 @@ async def scheduling(
     retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
     finishing = Loop(Finishing(engine, clock), clock, numbers)
     bulk = Loop(BulkWork(engine, clock, following(engine, clock, settings)), clock, numbers)
-    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
+    grace = Duration(settings.kill_grace + settings.storage_patience)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease, grace), clock, numbers)
     cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
     outbox = _taking_in(engine, clock, settings, numbers)

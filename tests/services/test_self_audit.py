@@ -11,6 +11,8 @@ from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.policy import CatchUp
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Finding
+from oncue.services import self_audit
+from oncue.services.attempts import DOES_NOT_STOP
 from oncue.services.self_audit import EVERY, SECOND_LOOK, SelfAudit
 from oncue.testing.conformance.store import Store
 
@@ -156,6 +158,50 @@ async def test_a_run_without_a_worker_is_found(store: Store, engine_name: str, l
     store.advance(5 * MINUTE)
 
     assert await found(store, logged) == [("orphan", str(run_id))]
+
+
+async def test_a_run_that_a_live_worker_has_forgotten_is_found_and_cleared_when_it_ends(
+    store: Store, logged: list[Any]
+) -> None:
+    worker = await store.worker()
+    forgotten = await store.claim_one(worker, await store.one_shot(timeout=Duration(2 * MINUTE), group="g"))
+    cancelled = await store.claim_one(worker, await store.one_shot(timeout=Duration(HOUR)))
+    await store.claim_one(worker, await store.one_shot(timeout=Duration(HOUR)))
+    await store.running.cancel(None, cancelled.run_id, store.now)
+    store.advance(4 * MINUTE)
+
+    wrong = [("forgotten_run", str(run.run_id)) for run in (forgotten, cancelled)]
+    assert sorted(await found(store, logged)) == sorted(wrong)
+    words = {one.object_id: one.words for one in await open_findings(store)}
+    assert "which is alive, but its timeout is 2m" in words[str(forgotten.run_id)]
+    assert "which is alive, but it was cancelled at " in words[str(cancelled.run_id)]
+    await store.succeed(worker, forgotten, cancelled)
+    await store.clock.advance(EVERY)
+    await SelfAudit(store.engine, store.clock, LEASE).run_once()
+    assert await open_findings(store) == []
+
+
+async def test_a_run_that_may_still_end_is_no_finding(store: Store, logged: list[Any]) -> None:
+    """Its worker may be stopping it, or storing its result; or its log says that it does not stop."""
+    worker = await store.worker()
+    await store.claim_one(worker, await store.one_shot(timeout=Duration(2 * MINUTE)))
+    stuck = await store.claim_one(worker, await store.one_shot(timeout=Duration(MINUTE)))
+    await store.history.append_log(stuck.run_id, 0, f"hm{DOES_NOT_STOP}".encode(), store.now)
+    audit = SelfAudit(store.engine, store.clock, LEASE, Duration(5 * MINUTE))
+    await pass_time(store, audit, 7 * MINUTE)
+    assert await open_findings(store) == []
+
+    await pass_time(store, audit, 2 * MINUTE)
+    assert len(await open_findings(store)) == 1
+
+
+async def test_all_that_runs_is_looked_at(store: Store, logged: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_audit, "RUNS_AT_ONCE", 2)
+    worker = await store.worker()
+    await store.claim(worker, *await store.one_shots(7, timeout=Duration(MINUTE)))
+    await pass_time(store, SelfAudit(store.engine, store.clock, LEASE), 4 * MINUTE)
+
+    assert [one.check for one in await open_findings(store)] == ["forgotten_run"] * 7
 
 
 async def test_a_run_that_should_have_expired_is_found(store: Store, logged: list[Any]) -> None:

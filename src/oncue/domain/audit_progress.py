@@ -17,6 +17,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far the audit has come, stored as the position of its turn."""
 
     after: UUID | None = None  # the last job of the last step; None: a pass begins
+    runs_after: UUID | None = None  # the same of what runs
     jobs: int = 0  # in this pass so far
     jobs_before: int = 0  # in the pass before
     passed_at: Instant | None = None  # when a pass was complete

@@ -11,8 +11,8 @@ from itertools import islice
 
 import msgspec
 
-from oncue.domain.ids import JobId
-from oncue.domain.instants import MINUTE, NEVER, Duration, Instant, rfc3339
+from oncue.domain.ids import JobId, RunId, WorkerId
+from oncue.domain.instants import MINUTE, NEVER, Duration, Instant, rfc3339, show_duration
 from oncue.domain.job import Cursor, JobStatus, Spec, understand_spec
 from oncue.domain.ledger import Entry
 from oncue.domain.schedule import next_occurrence, occurrences, rules_of
@@ -29,6 +29,7 @@ class Check(StrEnum):
     LANE = "lane"
     ORPHAN = "orphan"
     EXPIRY = "expiry"
+    FORGOTTEN_RUN = "forgotten_run"
     SUMS = "sums"
 
 
@@ -41,6 +42,35 @@ class AuditedCursor(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     cursor: Cursor
+
+
+class LongRunning(msgspec.Struct, frozen=True):
+    """A run that a registered worker holds."""
+
+    run_id: RunId
+    worker_id: WorkerId
+    claimed_at: Instant
+    cancel_at: Instant | None
+    spec: bytes | None  # None: its definition is gone
+
+
+def forgotten_problem(run: LongRunning, grace: Duration, now: Instant) -> str | None:
+    """Say that a run is running although its worker must have stopped and settled it long ago.
+
+    `grace` is what a worker may need after the timeout, or after a cancel: to stop the run and to store its result.
+    """
+    try:
+        timeout = understand_spec(run.spec or b"").timeout
+    except ValueError:  # a newer version wrote it, or it is gone: workers return such runs to the queue
+        timeout = Duration(0)
+    ends_by = run.claimed_at + timeout
+    if run.cancel_at is not None and run.cancel_at < ends_by:
+        why, ends_by = f"it was cancelled at {rfc3339(run.cancel_at)}", run.cancel_at
+    else:
+        why = f"its timeout is {show_duration(timeout)}"
+    if now <= ends_by + grace:
+        return None
+    return f"runs since {rfc3339(run.claimed_at)} on worker {run.worker_id}, which is alive, but {why}"
 
 
 def cursor_problem(job: AuditedCursor, now: Instant) -> tuple[Check, str] | None:

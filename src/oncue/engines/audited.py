@@ -9,6 +9,7 @@ import msgspec
 from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.self_audit import AuditedCursor as AuditedCursor
+from oncue.domain.self_audit import LongRunning as LongRunning
 from oncue.engines.marks import page, unmark
 from oncue.engines.values import Page
 

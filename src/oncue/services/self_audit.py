@@ -14,23 +14,28 @@ from typing import TypeAlias
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain.audit_progress import TURN, Progress, read_progress
 from oncue.domain.ids import JobId, RunId, occurrence_id
-from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Duration, Instant, rfc3339
+from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant, rfc3339
+from oncue.domain.reference import MARK
 from oncue.domain.self_audit import (
     SETTLED,
     WINDOW,
     AuditedCursor,
     Check,
+    LongRunning,
     cursor_problem,
+    forgotten_problem,
     occurrence_problem,
     occurrences_to_look_up,
     unaccounted,
 )
 from oncue.engines.port import Engine, Finding
 from oncue.log import log
+from oncue.services.attempts import DOES_NOT_STOP
 
 EVERY = Duration(5 * SECOND)
 SECOND_LOOK = Duration(30 * SECOND)
@@ -39,6 +44,10 @@ SUM_INTERVAL = Duration(HOUR)
 LOOKED_UP_AT_ONCE = 1_000  # runs
 MOST_SUSPECTS = 1_000
 BUSY_FOR = Duration(5 * MILLISECOND)  # then others have their turn in the event loop
+
+RUNS_AT_ONCE = 500  # that one step looks at
+NO_GRACE = Duration(0)
+STOPPED_LONG_AGO = Duration(MINUTE)  # what was claimed since is not looked at
 
 CHECKS = frozenset(Check)
 OF_THE_STORE = (Check.LANE, Check.ORPHAN, Check.EXPIRY)
@@ -62,10 +71,12 @@ class Suspect(msgspec.Struct, frozen=True):
 class SelfAudit:
     name = "self-audit"
 
-    def __init__(self, engine: Engine, clock: Clock, lease: Duration) -> None:
+    def __init__(self, engine: Engine, clock: Clock, lease: Duration, grace: Duration = NO_GRACE) -> None:
+        """`grace`: what workers may need after a timeout, to stop a run and to store its result."""
         self._engine = engine
         self._clock = clock
         self._unregistered_for = Duration(max(2 * lease, SETTLED))
+        self._grace = Duration(grace + SETTLED)
         self._suspects: dict[Key, Suspect] = {}
 
     async def run_once(self) -> Duration:
@@ -81,7 +92,11 @@ class SelfAudit:
         now, checked = self._clock.now(), Tally(progress.checked)
         after = None if progress.after is None else JobId(progress.after)
         jobs = await self._engine.auditing.cursors(after, progress.page)
-        problems = await self._in_jobs(jobs, now) | await self._in_store(now)
+        runs_after = None if progress.runs_after is None else RunId(progress.runs_after)
+        runs = await self._running(runs_after, now, RUNS_AT_ONCE)
+        problems = await self._in_jobs(jobs, now) | await self._in_store(now) | await self._in_runs(runs, now)
+        checked[Check.FORGOTTEN_RUN] += len(runs)
+        progress = replace(progress, runs_after=runs[-1].run_id if len(runs) == RUNS_AT_ONCE else None)
         checked.update(dict.fromkeys((Check.CURSOR, Check.OCCURRENCE), len(jobs)))
         checked.update(OF_THE_STORE)
         summed_at = progress.summed_at
@@ -150,6 +165,23 @@ class SelfAudit:
             found[Check.EXPIRY, str(late.run_id)] = Problem(words)
         return found
 
+    async def _running(self, after: RunId | None, now: Instant, limit: int) -> list[LongRunning]:
+        return await self._engine.auditing.long_running(after, Instant(now - STOPPED_LONG_AGO), limit)
+
+    async def _in_runs(self, runs: Iterable[LongRunning], now: Instant) -> dict[Key, Problem]:
+        """Check that no worker has forgotten a run. Of one that does not stop its log says so."""
+        found: dict[Key, Problem] = {}
+        for run in runs:
+            words = forgotten_problem(run, self._grace, now)
+            if words is not None and not await self._says_it_does_not_stop(run.run_id):
+                found[Check.FORGOTTEN_RUN, str(run.run_id)] = Problem(words)
+        return found
+
+    async def _says_it_does_not_stop(self, run_id: RunId) -> bool:
+        """Also if the end of its log is in object storage, where we do not look."""
+        parts = [part.text for part in await self._engine.history.read_log(run_id)]
+        return any(text.startswith(MARK) or DOES_NOT_STOP.encode() in text for text in parts)
+
     async def _in_sums(self) -> dict[Key, Problem]:
         sums = await self._engine.auditing.sums() if self._engine.capabilities.exact_counters else None
         if sums is None or sums.counted == sums.stored:
@@ -195,9 +227,15 @@ class SelfAudit:
         if Check.SUMS in checks:
             found |= await self._in_sums()
         for check, object_id in keys:
-            if check not in OF_THE_STORE and check is not Check.SUMS:
+            if check is Check.FORGOTTEN_RUN:
+                found |= await self._in_runs(await self._run(RunId(UUID(object_id)), now), now)
+            elif check not in OF_THE_STORE and check is not Check.SUMS:
                 found |= await self._in_job(JobId(UUID(object_id)), now, instants.get((check, object_id)))
         return found
+
+    async def _run(self, run_id: RunId, now: Instant) -> list[LongRunning]:
+        just_before = RunId(UUID(int=run_id.int - 1))
+        return [run for run in await self._running(just_before, now, 1) if run.run_id == run_id]
 
     async def _in_job(self, job_id: JobId, now: Instant, instants: Sequence[Instant] | None) -> dict[Key, Problem]:
         just_before = JobId(UUID(int=job_id.int - 1))
@@ -223,5 +261,6 @@ def _moved_on(
 ) -> Progress:
     seen = progress.jobs + len(jobs)
     if len(jobs) < progress.page:  # that was the last page
-        return Progress(None, 0, seen, now, summed_at, dict(checked))
-    return Progress(jobs[-1].job_id, seen, progress.jobs_before, progress.passed_at, summed_at, dict(checked))
+        return Progress(None, progress.runs_after, 0, seen, now, summed_at, dict(checked))
+    before = progress.jobs_before, progress.passed_at
+    return Progress(jobs[-1].job_id, progress.runs_after, seen, *before, summed_at, dict(checked))

@@ -124,7 +124,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something stored that is not as it must be: a bug in oncue, or a database that was changed from outside."""
 
     check: str
-    """`cursor`, `unplannable` and `occurrence` of a job, `lane`, `orphan` and `expiry` of a run, `sums` of all"""
+    """`cursor`, `unplannable` and `occurrence` of a job, `lane`, `orphan`, `expiry` and `forgotten_run` of a run, \
+`sums` of all"""
     object_id: UUID | None = None
     """the job or run; null: all of them"""
     detail: str = ""

@@ -27,7 +27,7 @@ export function Findings() {
   );
 }
 
-const OF_RUNS: ReadonlySet<string> = new Set(["lane", "orphan", "expiry"]);
+const OF_RUNS: ReadonlySet<string> = new Set(["lane", "orphan", "expiry", "forgotten_run"]);
 
 const COLUMNS: Column<Finding>[] = [
   { head: "State", width: "7rem", phoneWidth: "3.4rem", cell: (one) => <StateMark state={one.cleared_at ? "cleared" : "open"} /> },

@@ -49,7 +49,7 @@ from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
 from oncue.engines.account_values import AuditFilter, Forgotten, Key, Revoked, Role, Session, User
-from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
+from oncue.engines.audited import AuditedCursor, Finding, LongHeld, LongRunning, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, JobVersion, LastAndNext, RunQuery
 from oncue.engines.port.accounts import (
@@ -196,6 +196,7 @@ __all__ = [
     "Lists",
     "LogPart",
     "LongHeld",
+    "LongRunning",
     "Looked",
     "Maintenance",
     "Measure",

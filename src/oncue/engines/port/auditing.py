@@ -8,7 +8,16 @@ from typing import Protocol
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
-from oncue.engines.audited import MOST_SUMMED, AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
+from oncue.engines.audited import (
+    MOST_SUMMED,
+    AuditedCursor,
+    Finding,
+    LongHeld,
+    LongRunning,
+    Orphan,
+    Sums,
+    Unexpired,
+)
 from oncue.engines.values import Page
 
 
@@ -56,6 +65,13 @@ class Auditing(Protocol):
 
     async def orphans(self, before: Instant, limit: int = 100) -> list[Orphan]:
         """Return runs that were claimed before this instant and whose worker is not registered (any more)."""
+        ...
+
+    async def long_running(self, after: RunId | None, before: Instant, limit: int) -> list[LongRunning]:
+        """Return runs of registered workers that were claimed before this instant, in the order of their ids.
+
+        Fewer than `limit`: there are no more.
+        """
         ...
 
     async def unexpired(self, before: Instant) -> Unexpired | None:

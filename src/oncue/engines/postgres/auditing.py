@@ -9,7 +9,7 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
 from oncue.engines.audited import MOST_FINDINGS, MOST_SUMMED, one_of_each, page_of
-from oncue.engines.port import AuditedCursor, Finding, LongHeld, Orphan, Page, Sums, Unexpired
+from oncue.engines.port import AuditedCursor, Finding, LongHeld, LongRunning, Orphan, Page, Sums, Unexpired
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
@@ -67,6 +67,17 @@ class PostgresAuditing:
 
     async def orphans(self, before: Instant, limit: int = 100) -> list[Orphan]:
         return [Orphan(*row) for row in await self._store.fetch(_SQL["audited_orphans"], before, limit)]
+
+    async def long_running(self, after: RunId | None, before: Instant, limit: int) -> list[LongRunning]:
+        found = await self._store.fetch(_SQL["long_running"], after or NOBODY, before, limit)
+        apart = {(job_id, version) for *_, job_id, version, spec in found if spec is None}
+        jobs, versions = zip(*apart, strict=True) if apart else ((), ())
+        rest = await self._store.fetch(_SQL["definitions"], jobs, versions) if apart else ()
+        specs = {(row["job_id"], row["version"]): row["spec"] for row in rest}
+        return [
+            LongRunning(run_id, worker_id, claimed_at, cancel_at, spec or specs.get((job_id, version)))
+            for run_id, worker_id, claimed_at, cancel_at, job_id, version, spec in found
+        ]
 
     async def unexpired(self, before: Instant) -> Unexpired | None:
         found = await self._store.fetch(_SQL["unexpired"], before)

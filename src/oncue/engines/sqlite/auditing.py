@@ -10,7 +10,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Cursor
 from oncue.domain.ledger import Entry
 from oncue.engines.audited import MOST_FINDINGS, MOST_SUMMED, one_of_each, page_of
-from oncue.engines.port import AuditedCursor, Finding, LongHeld, Orphan, Page, Sums, Unexpired
+from oncue.engines.port import AuditedCursor, Finding, LongHeld, LongRunning, Orphan, Page, Sums, Unexpired
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.partitions import pieces
@@ -78,6 +78,13 @@ class SqliteAuditing:
     async def orphans(self, before: Instant, limit: int = 100) -> list[Orphan]:
         found = await self._store.read(lambda db: fetch(db, _SQL["audited_orphans"], (before, limit)))
         return [Orphan(RunId(UUID(bytes=run_id)), WorkerId(UUID(bytes=who)), at) for run_id, who, at in found]
+
+    async def long_running(self, after: RunId | None, before: Instant, limit: int) -> list[LongRunning]:
+        given = (b"" if after is None else after.bytes, before, limit)
+        return [
+            LongRunning(RunId(UUID(bytes=run_id)), WorkerId(UUID(bytes=worker_id)), *rest)
+            for run_id, worker_id, *rest in await self._store.read(lambda db: fetch(db, _SQL["long_running"], given))
+        ]
 
     async def unexpired(self, before: Instant) -> Unexpired | None:
         found = await self._store.read(lambda db: first(db, _SQL["unexpired"], (before,)))

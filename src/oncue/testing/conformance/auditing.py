@@ -9,7 +9,7 @@ from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Instant
 from oncue.domain.job import JobStatus, decode_spec
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
-from oncue.engines.port import AuditedCursor, LongHeld, Orphan, Sums, Unexpired
+from oncue.engines.port import AuditedCursor, LongHeld, LongRunning, Orphan, Sums, Unexpired
 from oncue.testing.conformance.store import LONG_AGO, Store, meanwhile
 
 
@@ -122,6 +122,35 @@ async def test_only_who_runs_long_without_a_registered_worker_is_an_orphan(store
     assert await store.auditing.orphans(store.now) == [Orphan(first.run_id, lost, first.claimed_at)]
     assert len(await store.auditing.orphans(store.at(1))) == 2
     assert len(await store.auditing.orphans(store.at(1), limit=1)) == 1
+
+
+async def test_what_runs_long_is_walked_by_run_with_the_definition_it_started_with(store: Store) -> None:
+    """Not what is younger, nor what waits, nor what has no registered worker."""
+    worker, gone = await store.worker(), await store.worker()
+    once = await store.claim_one(worker, await store.one_shot())
+    job_id = await store.recurring(every=SECOND, max_retries=7)
+    store.advance(SECOND)
+    await store.plan_all()
+    [again] = await store.claim_due(worker)
+    await store.edit(job_id, max_retries=1)
+    cancelled = await store.claim_one(worker, await store.one_shot())
+    await store.running.cancel(None, cancelled.run_id, store.now)
+    await store.claim_one(gone, await store.one_shot())
+    await store.fleet.leave(gone)
+    await store.one_shot()
+    store.advance(MINUTE)
+    before = store.now
+    await store.claim_one(worker, await store.one_shot())
+
+    found: list[LongRunning] = []
+    while page := await store.auditing.long_running(found[-1].run_id if found else None, before, 1):
+        found += page
+
+    asked_at = {cancelled.run_id: cancelled.claimed_at}
+    assert found == [
+        LongRunning(run.run_id, worker, run.claimed_at, asked_at.get(run.run_id), run.spec)
+        for run in sorted((once, again, cancelled), key=lambda run: run.run_id)
+    ]
 
 
 async def test_the_first_run_that_should_have_expired_is_told(store: Store) -> None:
