@@ -72,7 +72,7 @@ def gather(stage: Stage, known: Known, posts: list[Post], patience: float) -> Ev
     found.left = drained(stage, patience)
     found.came_late = 0 if stage.network is None else stage.network.came_late
     found.runs = {run["run_id"]: run for run in pages(stage, "/runs?system=true", "runs")}
-    occurrences = {job: [*pages(stage, f"/jobs/{job}/occurrences", "occurrences")] for job in recurring(known)}
+    occurrences = {job: [*occurrences_of(stage, job)] for job in recurring(known)}
     if stage.plan.keeps_little:
         add_archived(stage, found, occurrences)
     for job, ones in occurrences.items():
@@ -108,6 +108,13 @@ def pages(stage: Stage, path: str, name: str) -> Iterable[Json]:
 
 def recurring(known: Known) -> list[str]:
     return [job for number, job in known.job_ids.items() if known.wishes[number].schedule is not None]
+
+
+def occurrences_of(stage: Stage, job: str) -> Iterable[Json]:
+    """A job that has ended is forgotten with the last of its history: then all of it is in the archive."""
+    if stage.plan.keeps_little and stage.doors[0].fleet.raw("GET", f"/v1/jobs/{job}")[0] == 404:
+        return []
+    return pages(stage, f"/jobs/{job}/occurrences", "occurrences")
 
 
 def is_untold(one: Json, runs: Mapping[str, Json]) -> bool:

@@ -14,6 +14,7 @@ from tests.harness.plan import BACKOFF, SPLAY, Json, Wish
 from tests.processes.fleet import FINAL, moment
 
 EXACT = 0.002  # seconds: instants are shown in milliseconds
+ABOUT = 0.02  # a length of time by a clock that follows another one
 EXCLUSIVE = ("queue", "skip", "replace")  # kinds of recurring jobs whose runs exclude each other
 
 
@@ -110,8 +111,9 @@ def wrong_end(facts: Facts, run: Json, wish: Wish) -> str:
             returned = any(span.how == "returned" for span in spans)
             return "" if returned else "succeeded, and its task never came to its end"
         case "dead":
-            allowed = wish.dies or wish.kind == "times out" or losses >= 3
-            return "" if allowed and spans else f"dead: {run['error_type']}, {losses} losses, {len(spans)} starts"
+            slow = wish.kind == "times out"  # its time may be over before its process has started
+            well = (wish.dies and spans) or slow or losses >= 3
+            return "" if well else f"dead: {run['error_type']}, {losses} losses, {len(spans)} starts"
         case "expired":
             return "" if wish.kind == "expires" and not spans else f"expired, after {len(spans)} starts"
         case "cancelled":
@@ -169,7 +171,7 @@ def no_reason(facts: Facts, before: Span, after: Span) -> str:
     outcome = facts.outcome_of(before)
     if before.how == "returned" and outcome not in ("lost", "timed_out"):
         return f"it had returned, and started again: {before}, then {after}; the record says {outcome or 'nothing'}"
-    if before.how == "failed" and outcome == "failed" and after.start - before.last < BACKOFF - EXACT:
+    if before.how == "failed" and outcome == "failed" and after.start - before.last < BACKOFF - ABOUT:
         return f"it started again {after.start - before.last:.3f} s after its failure: {before}, then {after}"
     if after.attempt < before.attempt:
         return f"numbers of attempts went back: {before}, then {after}"
