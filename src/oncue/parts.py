@@ -198,7 +198,7 @@ async def scheduling(
     finishing = Loop(Finishing(engine, clock), clock, numbers)
     bulk = Loop(BulkWork(engine, clock, following(engine, clock, settings)), clock, numbers)
     grace = Duration(settings.kill_grace + settings.storage_patience)
-    self_audit = Loop(SelfAudit(engine, clock, settings.lease, grace), clock, numbers)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease, settings.retention, grace), clock, numbers)
     cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
     outbox = _taking_in(engine, clock, settings, numbers)

@@ -17,6 +17,7 @@ from oncue.services.self_audit import EVERY, SECOND_LOOK, SelfAudit
 from oncue.testing.conformance.store import Store
 
 LEASE = Duration(15 * SECOND)
+KEPT = Duration(90 * DAY)
 
 
 async def damage(store: Store, engine_name: str, statement: str) -> None:
@@ -49,7 +50,7 @@ async def test_where_all_is_well_there_is_no_finding(store: Store, logged: list[
     paused, cancelled = [await store.recurring(every=10 * SECOND) for _ in range(2)]
     await store.one_shots(3, due=5 * SECOND, group="g")
     await store.one_shot(start_within=Duration(MINUTE))
-    audit = SelfAudit(store.engine, store.clock, LEASE)
+    audit = SelfAudit(store.engine, store.clock, LEASE, KEPT)
     await pass_time(store, audit, 2 * MINUTE)
     await store.pause(paused)
     await store.jobs.cancel(None, cancelled, store.now)
@@ -69,7 +70,7 @@ async def test_where_all_is_well_there_is_no_finding(store: Store, logged: list[
 
 async def found(store: Store, logged: list[Any]) -> list[tuple[str, str]]:
     """What a day of looking finds, and that it is logged once."""
-    audit = SelfAudit(store.engine, store.clock, LEASE)
+    audit = SelfAudit(store.engine, store.clock, LEASE, KEPT)
     await audit.run_once()
     assert await open_findings(store) == []  # not at the first look
     await store.clock.advance(SECOND_LOOK)
@@ -125,7 +126,7 @@ async def test_a_lost_occurrence_is_found_and_cleared_when_later_ones_are_there(
     await damage(store, engine_name, f"delete from {{runs}} where run_id = {key(lost, engine_name)}")
 
     assert sorted(await found(store, logged)) == [("occurrence", str(job_id)), ("sums", "")]  # both see that it is gone
-    audit = SelfAudit(store.engine, store.clock, LEASE)
+    audit = SelfAudit(store.engine, store.clock, LEASE, KEPT)
     await pass_time(store, audit, 15 * MINUTE)
     assert [one.check for one in await open_findings(store)] == ["sums"]
 
@@ -177,7 +178,7 @@ async def test_a_run_that_a_live_worker_has_forgotten_is_found_and_cleared_when_
     assert "which is alive, but it was cancelled at " in words[str(cancelled.run_id)]
     await store.succeed(worker, forgotten, cancelled)
     await store.clock.advance(EVERY)
-    await SelfAudit(store.engine, store.clock, LEASE).run_once()
+    await SelfAudit(store.engine, store.clock, LEASE, KEPT).run_once()
     assert await open_findings(store) == []
 
 
@@ -187,7 +188,7 @@ async def test_a_run_that_may_still_end_is_no_finding(store: Store, logged: list
     await store.claim_one(worker, await store.one_shot(timeout=Duration(2 * MINUTE)))
     stuck = await store.claim_one(worker, await store.one_shot(timeout=Duration(MINUTE)))
     await store.history.append_log(stuck.run_id, 0, f"hm{DOES_NOT_STOP}".encode(), store.now)
-    audit = SelfAudit(store.engine, store.clock, LEASE, Duration(5 * MINUTE))
+    audit = SelfAudit(store.engine, store.clock, LEASE, KEPT, Duration(5 * MINUTE))
     await pass_time(store, audit, 7 * MINUTE)
     assert await open_findings(store) == []
 
@@ -199,7 +200,7 @@ async def test_all_that_runs_is_looked_at(store: Store, logged: list[Any], monke
     monkeypatch.setattr(self_audit, "RUNS_AT_ONCE", 2)
     worker = await store.worker()
     await store.claim(worker, *await store.one_shots(7, timeout=Duration(MINUTE)))
-    await pass_time(store, SelfAudit(store.engine, store.clock, LEASE), 4 * MINUTE)
+    await pass_time(store, SelfAudit(store.engine, store.clock, LEASE, KEPT), 4 * MINUTE)
 
     assert [one.check for one in await open_findings(store)] == ["forgotten_run"] * 7
 
@@ -225,7 +226,7 @@ async def test_a_run_that_is_gone_is_found_by_the_sums_and_cleared_when_they_fit
     await damage(store, engine_name, "insert into {runs} select * from kept")
     await damage(store, engine_name, "drop table kept")
     await store.clock.advance(EVERY)
-    await SelfAudit(store.engine, store.clock, LEASE).run_once()
+    await SelfAudit(store.engine, store.clock, LEASE, KEPT).run_once()
     assert await open_findings(store) == []
 
 
@@ -234,7 +235,7 @@ async def test_what_was_only_under_way_is_no_finding(store: Store, engine_name: 
     await store.recurring(every=HOUR)
     right = store.at(HOUR)
     await damage(store, engine_name, f"update agenda set next_at = {store.at(5 * HOUR)}")
-    audit = SelfAudit(store.engine, store.clock, LEASE)
+    audit = SelfAudit(store.engine, store.clock, LEASE, KEPT)
     await audit.run_once()
     await damage(store, engine_name, f"update agenda set next_at = {right}")
     await store.clock.advance(SECOND_LOOK)
@@ -246,6 +247,28 @@ async def test_what_was_only_under_way_is_no_finding(store: Store, engine_name: 
     assert await open_findings(store) == []
 
 
+async def test_what_retention_has_dropped_is_no_finding(store: Store, logged: list[Any]) -> None:
+    """Runs of the last minutes of a day, whose partition is dropped two minutes later."""
+    kept = Duration(2 * MINUTE)
+    store.advance(DAY - 4 * MINUTE - store.now % DAY)
+    await store.recurring(every=MINUTE)
+    worker = await store.worker()
+    for _ in range(3):
+        store.advance(MINUTE)
+        await store.plan_all()
+        for run in await store.claim_due(worker, 5):
+            await store.succeed(worker, run)
+    store.advance(3 * MINUTE + SECOND)
+    await store.plan_all()
+    assert await store.maintenance.maintain(store.now, kept) > 0
+    audit = SelfAudit(store.engine, store.clock, LEASE, kept)
+    for _ in range(3):
+        await audit.run_once()
+        await store.clock.advance(SECOND_LOOK)
+
+    assert not (await store.auditing.findings()).items
+
+
 async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,7 +276,7 @@ async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
     monkeypatch.setattr(audit_progress, "LARGEST_PAGE", 2)
     for _ in range(5):
         await store.recurring(every=DAY)
-    audits = [SelfAudit(store.engine, store.clock, LEASE) for _ in range(2)]  # any process does the next step
+    audits = [SelfAudit(store.engine, store.clock, LEASE, KEPT) for _ in range(2)]  # any process does the next step
     for turn in range(4):
         await audits[turn % 2].run_once()
         await audits[turn % 2 - 1].run_once()  # it has no turn

@@ -39,6 +39,7 @@ from oncue.services.attempts import DOES_NOT_STOP
 
 EVERY = Duration(5 * SECOND)
 SECOND_LOOK = Duration(30 * SECOND)
+STILL_KEPT = Duration(10 * SECOND)  # before it may be dropped: other processes' clocks, and the time to read
 LOOK_INTERVAL = Duration(SECOND)  # how often this process tries to take a turn
 SUM_INTERVAL = Duration(HOUR)
 LOOKED_UP_AT_ONCE = 1_000  # runs
@@ -71,9 +72,12 @@ class Suspect(msgspec.Struct, frozen=True):
 class SelfAudit:
     name = "self-audit"
 
-    def __init__(self, engine: Engine, clock: Clock, lease: Duration, grace: Duration = NO_GRACE) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, lease: Duration, retention: Duration, grace: Duration = NO_GRACE
+    ) -> None:
         """`grace`: what workers may need after a timeout, to stop a run and to store its result."""
         self._engine = engine
+        self._kept = Duration(retention - STILL_KEPT)
         self._clock = clock
         self._unregistered_for = Duration(max(2 * lease, SETTLED))
         self._grace = Duration(grace + SETTLED)
@@ -113,14 +117,18 @@ class SelfAudit:
     async def _in_jobs(
         self, jobs: Sequence[AuditedCursor], now: Instant, instants: Mapping[JobId, Sequence[Instant]] | None = None
     ) -> dict[Key, Problem]:
-        """Check cursors, and that occurrences became something: those of the last minutes, or these instants."""
+        """Check cursors, and that occurrences became something: those of the last minutes, or these instants.
+
+        What retention may have dropped is not looked up.
+        """
         found: dict[Key, Problem] = {}
         wanted: dict[JobId, Sequence[Instant]] = {}
         rested = self._clock.monotonic()
         for job in jobs:
             if (wrong := cursor_problem(job, now)) is not None:
                 found[wrong[0], str(job.job_id)] = Problem(wrong[1])
-            wanted[job.job_id] = occurrences_to_look_up(job, now) if instants is None else instants[job.job_id]
+            looked_up = occurrences_to_look_up(job, now) if instants is None else instants[job.job_id]
+            wanted[job.job_id] = [at for at in looked_up if at > now - self._kept]
             if self._clock.monotonic() - rested > BUSY_FOR:
                 await asyncio.sleep(0)
                 rested = self._clock.monotonic()
