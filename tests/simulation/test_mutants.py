@@ -62,6 +62,14 @@ UNSEEN = {
     "the first key is looked for, then added": "nobody in the simulation has a key",
     **dict.fromkeys(
         (
+            "who takes others along does not write down whom",
+            "a message that was begun goes with another",
+            "a requeued message goes with another",
+        ),
+        "nobody in the simulation is told of runs",
+    ),
+    **dict.fromkeys(
+        (
             "a key is not looked for in the generation before",
             "a refusal opens a key that has its answer",
             "after a refusal things are made with another id",

@@ -122,7 +122,7 @@ class PostgresStandstill:
         self.why = None
         self._over.set()
         seconds = round((self._clock.monotonic() - began) / SECOND, 1)
-        log.info("The database confirms writes again, or is away", kind="writes_back", seconds=seconds)
+        log.info("The database confirms writes again, or is unavailable", kind="writes_back", seconds=seconds)
 
 
 def _seen(probing: asyncio.Task[None]) -> None:
