@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from tests.processes.fleet import Fleet, Member, alive, until
+from tests.processes.fleet import Fleet, Member, alive, moment, until
 
 pytestmark = pytest.mark.kills
 
@@ -98,6 +99,25 @@ def test_a_worker_whose_inner_process_is_stopped_is_ended_by_its_keeper_and_repl
     assert first.process.poll() is None
 
 
+def test_a_worker_that_waits_for_the_store_to_register_does_not_outlive_its_lease(fleet: Fleet) -> None:
+    """The lease counts from the instant that is stored, and not from when the store has answered."""
+    fleet.up()
+    worker = fleet.start("worker", *OPTIONS)
+    inner = until(lambda: worker.inner, "its process has been started", fleet.tell)
+    with (fleet.folder / "oncue.db.lock").open("r+b") as store:
+        fcntl.flock(store, fcntl.LOCK_EX)
+        in_line = waits_for_the_store
+        until(lambda: in_line(inner) and not in_line(worker.pid), "it waits for the store", fleet.tell)
+        os.kill(worker.pid, signal.SIGSTOP)  # nobody sends heartbeats for it
+        time.sleep(0.5 * LEASE)  # the length of the wait is what is tested
+    seen = until(lambda: [one for one in fleet.workers() if one["lease"] == "5s"], "it is registered", fleet.tell)
+    until(lambda: not alive(inner), "it has ended by itself", fleet.tell)
+    ended_at = time.time()
+
+    os.kill(worker.pid, signal.SIGCONT)
+    assert ended_at < moment(seen[0]["seen_at"]) + LEASE
+
+
 def two_workers_and_a_run_that_lasts(fleet: Fleet) -> tuple[Member, Member, str]:
     fleet.start("api")
     fleet.start("scheduler")
@@ -108,3 +128,8 @@ def two_workers_and_a_run_that_lasts(fleet: Fleet) -> tuple[Member, Member, str]
     second = fleet.start("worker", *OPTIONS)
     fleet.ready(workers=2)
     return first, second, run
+
+
+def waits_for_the_store(pid: int) -> bool:
+    """Whether the process stands in line for a lock on a file."""
+    return any("->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines())

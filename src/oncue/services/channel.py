@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.load import Load
 from oncue.domain.run import Claimed, Settlement
 from oncue.metrics.numbers import Series
@@ -64,6 +64,7 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
     classes: tuple[ClassId, ...]
     tasks: tuple[str, ...] = ()  # that it has, in its first message
     declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares, in its first message
+    asked_at: Instant = NEVER  # when it asked to be registered (monotonic), in its first message
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):

@@ -276,9 +276,10 @@ class WorkerSupervisor:
         while (said := await kept.channel.receive()) is not None:
             kept.alive_at = self._clock.monotonic()
             match said:
-                case Ready(classes, tasks, declared):
+                case Ready(classes, tasks, declared, asked_at):
                     kept.classes = classes
                     if not kept.ready.is_set():
+                        kept.beaten_at = min(kept.alive_at, asked_at)
                         self._registered(kept, tasks, declared)
                 case Worn(worn_by):
                     kept.worn_by = worn_by
@@ -295,7 +296,7 @@ class WorkerSupervisor:
                     pass
 
     def _registered(self, kept: SupervisedWorker, tasks: tuple[str, ...], declared: tuple[DeclaredSet, ...]) -> None:
-        kept.beaten_at, self.tasks, self.declared = kept.alive_at, tasks, declared
+        self.tasks, self.declared = tasks, declared
         kept.ready.set()
         self.begun.set()
         for act in self._acts:

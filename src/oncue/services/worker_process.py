@@ -121,7 +121,7 @@ class WorkerProcess:
         collecting.settle()
         tasks = tuple(task.name for task in self._tasks)
         # Before the first claim: from here on there is something to finish.
-        self._channel.send(Ready((), tasks, self._tasks.declared(self._settings.build or None)))
+        self._channel.send(Ready((), tasks, self._tasks.declared(self._settings.build or None), self._beaten_at))
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),
@@ -174,16 +174,16 @@ class WorkerProcess:
             self._channel.send(Worn(capacity.worn_by))
 
     async def _register(self) -> None:
-        now = self._clock.now()
+        """Its lease counts from when it asked, as the store has it, and not from the answer."""
         name = self._settings.worker_name or f"{socket.gethostname()}-{os.getpid()}"
         offer = show_offer(_offer(self._tasks, self._settings))
         who = (self._crew.worker_id, name, socket.gethostname(), self._settings.lease)
-        me = port.Worker(*who, now, now, info=offer, drain_at=self._drain_at)
         users = [task for task in self._tasks if task.name != NOTIFY]
-        await self._engine.fleet.announce([_announced(task) for task in users], now)
+        await self._engine.fleet.announce([_announced(task) for task in users], self._clock.now())
+        self._beaten_at, now = self._clock.monotonic(), self._clock.now()
+        me = port.Worker(*who, now, now, info=offer, drain_at=self._drain_at)
         await self._engine.fleet.register(me, now)
         self._crew.worker.draining = self._drain_at is not None
-        self._beaten_at = self._clock.monotonic()
 
     async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
