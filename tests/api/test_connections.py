@@ -6,7 +6,8 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -19,6 +20,10 @@ from oncue.testing.conformance.store import EmptyStore
 SOON = 60.0  # seconds: a deadline far beyond what a healthy machine needs
 MOST = 20
 ENDLESS = 4 * 1024**3  # bytes that somebody says they send
+BUFFERED = 32 * 1024 * 1024  # bytes that the system takes from a sender whose receiver reads nothing
+TOO_LARGE = b" " * (9 * 1024 * 1024 + 1)
+SMALL = 65_536
+SLOW = 10 * 1024 * 1024  # bytes in a second
 
 
 @pytest.fixture
@@ -170,9 +175,106 @@ def test_a_body_that_nobody_wants_is_not_swallowed(house: House, kind: str, decl
 
     taken, said = swallowed(house, head)
 
-    assert taken < 32 * 1024 * 1024  # what the buffers of the system take
+    assert taken < connection.MOST_IGNORED + BUFFERED
     assert said.startswith(b"HTTP/1.1 " + EXPECTED[kind])
     assert b"connection: close" in said.lower()
+    assert serves(house)
+
+
+OF_ADA = {"Authorization": "ada", "Content-Type": "application/json"}
+# What is sent, with whose key, and the answer. Callers send everything before they read, as most libraries do.
+REFUSED: dict[str, tuple[str, bytes, dict[str, str], int]] = {
+    "too large": ("/v1/jobs", TOO_LARGE, OF_ADA, 413),
+    "too large, in chunks": ("/v1/jobs", TOO_LARGE, OF_ADA | {"Transfer-Encoding": "chunked"}, 413),
+    "without a key": ("/v1/jobs", TOO_LARGE, {}, 401),
+    "for nothing": ("/nothing", TOO_LARGE, {}, 404),
+    "its head is too large": ("/v1/jobs", b"", {"X-Long": "x" * (4 * 1024 * 1024)}, 400),
+}
+
+
+def status_of(house: House, port: int, kind: str) -> int | str:
+    """What a plain client gets that sends the whole request first."""
+    path, body, headers, _ = REFUSED[kind]
+    if name := headers.get("Authorization"):
+        headers = headers | {"Authorization": f"Bearer {house.keys[name]}"}
+    caller = HTTPConnection("127.0.0.1", port, timeout=SOON)
+    try:
+        if "Transfer-Encoding" in headers:
+            parts = (body[place : place + 65_536] for place in range(0, len(body), 65_536))
+            caller.request("POST", path, parts, headers, encode_chunked=True)
+        else:
+            caller.request("POST", path, body, headers)
+        return caller.getresponse().status
+    except OSError as broken:
+        return repr(broken)
+    finally:
+        caller.close()
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_who_sends_everything_first_gets_the_answer_that_refuses_it(empty_sqlite: EmptyStore, kind: str) -> None:
+    with listening(empty_sqlite) as house:
+        assert [status_of(house, house.port, kind) for _ in range(20)] == [REFUSED[kind][3]] * 20
+
+
+@pytest.mark.parametrize("kind", ["too large", "without a key"])
+def test_so_does_who_sends_over_a_slow_link(empty_sqlite: EmptyStore, kind: str) -> None:
+    with listening(empty_sqlite) as house, slow_link(house.port) as port, ThreadPoolExecutor(8) as callers:
+        found = list(callers.map(lambda _: status_of(house, port, kind), range(20)))
+    assert found == [REFUSED[kind][3]] * 20
+
+
+@contextmanager
+def slow_link(target: int) -> Iterator[int]:
+    """A port that leads to another one, slowly, and takes little in advance."""
+    with socket.socket() as door, ThreadPoolExecutor(32) as links:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    ours, _ = door.accept()
+                    links.submit(_link, ours, target, links)
+
+        links.submit(accept)
+        yield door.getsockname()[1]
+        door.shutdown(socket.SHUT_RDWR)
+
+
+def _link(ours: socket.socket, target: int, links: ThreadPoolExecutor) -> None:
+    with ours, socket.create_connection(("127.0.0.1", target)) as theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        back = links.submit(_pump, theirs, ours, 0)
+        _pump(ours, theirs, SLOW)
+        back.result()
+
+
+def _pump(source: socket.socket, to: socket.socket, rate: int) -> None:
+    begun, passed = time.monotonic(), 0
+    with suppress(OSError):
+        while part := source.recv(65_536):
+            to.sendall(part)
+            passed += len(part)
+            if rate:
+                time.sleep(max(0.0, begun + passed / rate - time.monotonic()))
+    with suppress(OSError):
+        to.shutdown(socket.SHUT_WR)
+
+
+def test_who_never_stops_sending_or_sends_drop_by_drop_is_cut_off_all_the_same(house: House) -> None:
+    for head in (HEADS["too large"](house), HEADS["without a key"](house)):
+        with connect(house) as wire:
+            wire.sendall(head + length(ENDLESS) + b"\r\n\r\n")
+            begun = time.monotonic()
+            while time.monotonic() - begun < SOON:
+                try:
+                    wire.sendall(b" ")
+                except ConnectionError:
+                    break
+                time.sleep(0.01)
+            assert time.monotonic() - begun < SOON / 2
     assert serves(house)
 
 

@@ -14,14 +14,12 @@ from uvicorn.server import ServerState
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
 SMALL = 64 * 1024  # bytes of a body that is copied behind its head
-MOST_IGNORED = 1024 * 1024  # bytes of a truncated request that are still read and discarded
+MOST_IGNORED = 64 * 1024 * 1024  # bytes of a refused request that are still read and discarded
 
 NAME = "oncue.connection"  # the key in a request's scope
-FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
-    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 40\r\n\r\n"
-    b"Too many connections. Retry in 1 second."
-)
+LAST = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n\r\n%b"
+TOO_MANY = b"Too many connections. Retry in 1 second."
+FULL = LAST % (b"503 Service Unavailable\r\nretry-after: 1", len(TOO_MANY), TOO_MANY)
 
 HEAD_WITHIN = (
     10.0  # seconds from connecting, or a next request's first byte, to the end of the head; more bytes do not extend it
@@ -29,7 +27,7 @@ HEAD_WITHIN = (
 IDLE_FOR = 60.0  # seconds between two requests of a caller with a valid key
 READ_WITHIN = 30.0  # seconds within which the caller must read some of what was sent
 LAST_REQUEST = 0.5  # seconds for a request that is on its way when the server is told to stop
-LINGER = 2.0  # seconds for the caller to read the answer to a truncated request
+LINGER = 2.0  # seconds for the caller to send the rest of a refused request, and to read the answer
 TICK = 0.1  # seconds between two checks, as in uvicorn
 MAX_CONNECTIONS = 5_000  # connections at a time, if the descriptor limit allows it
 KEPT_FREE = 256  # descriptors for the database, workers and files
@@ -89,7 +87,7 @@ class Connection(HttpToolsProtocol):
         if self._in_head:
             self._received += len(data)
         super().data_received(data)
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._queue is self._all.leaving:
             return
         if not self._in_head:
             self._expect_the_rest()
@@ -137,8 +135,11 @@ class Connection(HttpToolsProtocol):
             self._wait_in(self._all.idle if self.known else self._all.head)
 
     def send_400_response(self, msg: str) -> None:
-        super().send_400_response(msg)
-        self._wait_to_be_read()
+        if self.cycle is not None and not self.cycle.response_complete:  # its answer can no longer be told from this
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.write(LAST % (b"400 Bad Request", len(msg), msg.encode("ascii")))
+        self.linger()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -163,7 +164,9 @@ class Connection(HttpToolsProtocol):
             super().shutdown()
 
     def linger(self) -> None:
-        """Send nothing more, and discard what still arrives: closing at once would take back the answer in transit."""
+        """Send nothing more, and discard what still arrives, within limits. Closing at once would take back the answer
+        in transit; and callers that send everything before they read would see a broken connection instead of it.
+        """
         self._wait_in(self._all.leaving)
         if not self.transport.is_closing():
             self.transport.write_eof()
