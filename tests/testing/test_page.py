@@ -9,12 +9,13 @@ import pytest
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "testing-your-tasks.md"
-SHOP = Path(__file__).parent / "samples" / "shop.py"
+SHOPS = Path(__file__).parent / "samples" / "shop.py", ROOT / "examples" / "fastapi_shop.py"
 
 
 @pytest.mark.kills
 def test_the_samples_of_the_page_pass(tmp_path: Path) -> None:
-    shutil.copy(SHOP, tmp_path)
+    for shop in SHOPS:
+        shutil.copy(shop, tmp_path)
     settings = [block for block in blocks(PAGE, "toml") if "pytest" in block]
     (tmp_path / "pyproject.toml").write_text("\n".join(settings) or "[tool.pytest.ini_options]\n")
     (tmp_path / "test_samples.py").write_text("\n\n".join(blocks(PAGE, "python")))

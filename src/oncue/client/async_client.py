@@ -18,6 +18,7 @@ from oncue.client.sending import answer_of, http_options, lost, request_of
 from oncue.client.snapshots import AsyncJob, AsyncRun, bind
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
+from oncue.overriding import keep_inside
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ class AsyncClient(Calls["AsyncClient"]):
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(self)
+        keep_inside(url)
+        self._given_url = url
         address, seconds = find_address(url, key, context), seconds_of(timeout)
         self.url = address.url
         self._clock = SystemClock()
@@ -74,6 +77,7 @@ class AsyncClient(Calls["AsyncClient"]):
         call = await self.send(events(self, job, run, types, pulse=pulse))
         place, params = Following(call, last_event_id, self.retry_policy), dict(call.params) or None
         while True:
+            keep_inside(self._given_url)
             try:
                 async with self._http.sse(
                     call.path, params=params, headers=place.headers(), timeout=LONGEST_SILENCE
@@ -124,6 +128,7 @@ class AsyncClient(Calls["AsyncClient"]):
         return await self._send(step)
 
     async def _send(self, call: Call[Any]) -> Answer | Lost:
+        keep_inside(self._given_url)
         try:
             return answer_of(await self._http.request(**request_of(call)))
         except httpx2.RequestError as error:

@@ -20,6 +20,7 @@ from oncue.client.resources import Calls
 from oncue.client.sending import answer_of, http_options, lost, request_of
 from oncue.client.snapshots import Job, Run, bind
 from oncue.clock import SystemClock
+from oncue.overriding import keep_inside
 
 T = TypeVar("T")
 
@@ -43,6 +44,8 @@ class Client(Calls["Client"]):
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         super().__init__(self)
+        keep_inside(url)
+        self._given_url = url
         address, seconds = find_address(url, key, context), seconds_of(timeout)
         self.url = address.url
         self.retry_policy = RetryPolicy(
@@ -78,6 +81,7 @@ class Client(Calls["Client"]):
         call = self.send(events(self, job, run, types, pulse=pulse))
         place, params = Following(call, last_event_id, self.retry_policy), dict(call.params) or None
         while True:
+            keep_inside(self._given_url)
             try:
                 with self._http.sse(
                     call.path, params=params, headers=place.headers(), timeout=LONGEST_SILENCE
@@ -125,6 +129,7 @@ class Client(Calls["Client"]):
         return self._send(step)
 
     def _send(self, call: Call[Any]) -> Answer | Lost:
+        keep_inside(self._given_url)
         try:
             return answer_of(self._http.request(**request_of(call)))
         except httpx2.RequestError as error:

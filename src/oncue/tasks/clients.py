@@ -8,23 +8,14 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from oncue.context import Reports, current
+from oncue.overriding import Override, override_in_use
 
 if TYPE_CHECKING:
     from oncue.client import AsyncClient, Client
-
-
-class Override(Protocol):
-    """Takes the calls of every handle of a `Tasks`, whatever client it would use: for tests."""
-
-    @property
-    def client(self) -> Client: ...
-
-    @property
-    def async_client(self) -> AsyncClient: ...
 
 
 class Clients:
@@ -84,6 +75,10 @@ class Clients:
     async def connected(self) -> AsyncIterator[AsyncClient]:
         from oncue.client import AsyncClient
 
+        override = self.override or (None if self._url else override_in_use())
+        if override is not None:
+            yield override.async_client
+            return
         async with AsyncClient(self._url, self._key) as client:
             opened = self._opened.setdefault(asyncio.get_running_loop(), [])
             opened.append(client)

@@ -40,6 +40,8 @@ class OncueApp(Calls):
     at one instant: beyond it `drain` and `travel` raise RuntimeError, as a task that enqueues itself would never end.
     """
 
+    fixture = "oncue_app"
+
     def __init__(self, tasks: SomeTasks, now: Time = SOME_DAY, *, max_runs: int = MAX_RUNS) -> None:
         super().__init__(tasks)
         self._clock = FakeClock(now)

@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 
 from oncue.client import AsyncClient, Client
+from oncue.overriding import overriding
 from oncue.tasks import Task, Tasks
 
 CREATING = {("POST", "/v1/jobs"), ("POST", "/v1/jobs/batch")}
@@ -40,6 +41,7 @@ class Calls:
     `payload` and `options` of assertions are matched as a subset.
     """
 
+    fixture: str
     client: Client
     async_client: AsyncClient
 
@@ -53,9 +55,12 @@ class Calls:
         self._before = [(task.clients, task.clients.override) for task in self.tasks]
         for clients, _ in self._before:
             clients.override = self
+        self._inside = overriding(self)
+        self._inside.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._inside.__exit__(None, None, None)
         for clients, override in self._before:  # that of a block around this one
             clients.override = override
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from contextvars import ContextVar
 from typing import Any
@@ -17,10 +18,11 @@ from oncue.shapes.runs import WholeRun
 from oncue.testing.calls import Calls, SomeTasks
 from oncue.testing.here import outside_of_the_loop
 from oncue.testing.single_run import FinishedRun, finished
-from oncue.testing.transport import RUNS, URL, AsyncTransport, Transport, as_json, refusal
+from oncue.testing.transport import RUNS, URL, AsyncTransport, Transport, as_json, problem, refusal
 
 KEY = "test"
 DEEPEST = 100  # runs within runs
+IS_RUN = re.compile(RUNS + "[^/]+")
 READS = 3  # of a run that was only recorded: whoever asks more often waits for it
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)
@@ -28,6 +30,8 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)
 
 class OncueFake(Calls):
     """Records what handles enqueue; nothing runs, and nothing leaves the process."""
+
+    fixture = "oncue_fake"
 
     def __init__(self, tasks: SomeTasks) -> None:
         super().__init__(tasks)
@@ -65,6 +69,8 @@ class OncueFake(Calls):
                 return as_json(200, run)
             said = f"{type(self).__name__} only records run {run.run_id} of {run.task!r}: it never ends, so do not "
             said += "wait for it. oncue_inline runs what is due now, oncue_app everything."
+        elif request.method == "GET" and IS_RUN.fullmatch(request.url.path):
+            return problem(404, "not_found", "This test has enqueued no run with this id.")
         return refusal(said)
 
 
@@ -73,6 +79,8 @@ class OncueInline(OncueFake):
 
     `runs` has each `FinishedRun`, in order. It has the assertions of `OncueFake`, too.
     """
+
+    fixture = "oncue_inline"
 
     def __init__(self, tasks: SomeTasks) -> None:
         super().__init__(tasks)

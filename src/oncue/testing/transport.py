@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -35,6 +36,10 @@ def as_json(status: int, body: Any) -> httpx2.Response:
     return httpx2.Response(status, headers=headers, content=msgspec.json.encode(body))
 
 
+def problem(status: int, code: str, why: str) -> httpx2.Response:
+    return as_json(status, {"title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": why})
+
+
 def refusal(why: str) -> httpx2.Response:
     """Answer what no stand-in can do."""
-    return as_json(501, {"title": "Not Implemented", "status": 501, "code": "not_implemented", "detail": why})
+    return problem(501, "not_implemented", why)
