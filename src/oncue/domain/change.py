@@ -374,11 +374,18 @@ def skipped(job: Job, at: list[Instant], reason: str) -> Entry:
     return Entry(job.job_id, at[0], at[-1], len(at), Outcome.SKIPPED, reason)
 
 
+def given_up(job: Job, cursor: Cursor, now: Instant) -> tuple[Entry, ...]:
+    """Return what the ledger says of occurrences that are due and not planned when the job is cancelled."""
+    if job.status in (JobStatus.FINISHED, JobStatus.CANCELLED) or job.spec.not_understood:
+        return ()
+    return _passed_over(job, cursor.floor, now, "cancelled", most=_room(job.spec.schedule, cursor.planned))
+
+
 def _passed_over(
-    job: Job, after: Instant, until: Instant, reason: str, but: Sequence[Instant] = ()
+    job: Job, after: Instant, until: Instant, reason: str, but: Sequence[Instant] = (), most: int | None = None
 ) -> tuple[Entry, ...]:
     """Write one ledger row for the occurrences in (after, until]; the count is exact up to a thousand."""
-    seen = list(islice(occurrences(job.spec.schedule, after, until), MOST_LATE + 1))
+    seen = list(islice(occurrences(job.spec.schedule, after, until), MOST_LATE + 1))[:most]
     if len(seen) > MOST_LATE:
         return (Entry(job.job_id, seen[0], until, len(seen), Outcome.SKIPPED, f"{reason}; there were more"),)
     rest = [at for at in seen if at not in but]

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import msgspec
 
-from oncue.domain.change import JobChange
+from oncue.domain.change import JobChange, given_up
 from oncue.domain.following import followed, is_meant, is_outdated
 from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import NEVER, Duration, Instant
-from oncue.domain.job import JobStatus, WaitingRun
+from oncue.domain.job import Cursor, JobStatus, WaitingRun
 from oncue.domain.lane import Held
 from oncue.domain.run import State
 from oncue.engines.finishing import Bite
@@ -95,6 +95,14 @@ async def next_bite(connection: Connection, job_id: JobId, now: Instant) -> Bite
     if bite.done:
         await forget(connection, job_id)
     return bite
+
+
+async def give_up(connection: Connection, job_id: JobId, cursor: Cursor, now: Instant) -> None:
+    """Write down the occurrences that are due and not planned, before their job is cancelled."""
+    row = await connection.fetchrow(_SQL["read_recurring"], job_id)
+    if row is not None:
+        entries = given_up(rows.recurring(row), cursor, now)
+        await write_ledger(connection, [(row["uid"], row["class_id"], entry) for entry in entries], now)
 
 
 async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bite:

@@ -124,10 +124,10 @@ class PostgresJobs:
     async def cancel(
         self, uid: UserNumber | None, job_id: JobId, now: Instant, guard: StampGuard | None = None
     ) -> Cancelled | None:
-        cancel = only_under(guard, partial(_cancel, job_id=job_id, now=now))
+        pieces, cancel = self._pieces, only_under(guard, partial(_cancel, job_id=job_id, now=now))
         while await self.read(uid, job_id) is not None:
             try:
-                bite, final, job = await self._pieces.write("history", [now], cancel)
+                bite, final, job = await pieces.fitting("ledger", [now], lambda: pieces.write("history", [now], cancel))
             except _MovedOn:
                 continue
             left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)
@@ -401,12 +401,14 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
 
     Returns also how a one-shot had ended before, and the job.
     """
-    await connection.execute("delete from agenda where job_id = $1", job_id)
+    agenda = await connection.fetchrow(_SQL["leave_agenda"], job_id)
     recurring = await connection.fetchrow(_SQL["lock_job"], job_id)
     if recurring is None:
         await following.lock_one_shot(connection, job_id)
     if await connection.fetchval("select exists (select from agenda where job_id = $1)", job_id):
         raise _MovedOn  # an edit has just made it recurring
+    if agenda is not None:
+        await following.give_up(connection, job_id, rows.cursor(agenda), now)
     await connection.execute(_SQL["end_job"], job_id, STATUS_NUMBER[JobStatus.CANCELLED], now)
     bite = await following.cancel_some(connection, job_id, now)
     if bite.done:

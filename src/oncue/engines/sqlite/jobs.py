@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
-from oncue.domain.change import JobChange, classed
+from oncue.domain.change import JobChange, classed, given_up
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
@@ -126,6 +126,8 @@ class SqliteJobs:
         if snapshot is None:
             return None
         if snapshot.cursor is not None:
+            job, class_id = snapshot.job, snapshot.class_id
+            write_ledger(db, [(job.uid, class_id, entry) for entry in given_up(job, snapshot.cursor, now)], now)
             db.execute(_SQL["end_job"], (STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
             db.execute("update agenda set next_at = ? where job_id = ?", (NEVER, job_id.bytes))
         bite = following.cancel_some(db, self._pieces, job_id, now)
@@ -134,11 +136,11 @@ class SqliteJobs:
         else:
             following.note(db, job_id, Note(now))
         row, _ = _row(db, job_id)
-        job = None if row is None else rows.job(row).job
+        now_is = None if row is None else rows.job(row).job
         if snapshot.cursor is not None or bite.stopped or bite.told:
-            return bite, None, job
+            return bite, None, now_is
         ended = find_ended(db, job_id, "select state from {table} where run_id = ?")
-        return bite, None if ended is None else State(ended[0]), job
+        return bite, None if ended is None else State(ended[0]), now_is
 
 
 # ------------------------------------------------------------------------------------------------------------- create

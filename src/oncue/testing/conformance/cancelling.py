@@ -10,6 +10,7 @@ from oncue.domain.change import run_now
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.job import JobStatus
+from oncue.domain.ledger import Outcome
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State
 from oncue.engines.port import Cancelled, CancelRequest, Count, Planned
@@ -109,6 +110,20 @@ async def test_a_lost_run_that_was_to_be_cancelled_is(store: Store) -> None:
 
     assert settled.cancelled == {run_id}
     assert await store.state(run_id) is State.CANCELLED
+
+
+async def test_cancelling_a_job_accounts_for_what_was_due_and_not_planned(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    await store.plan_all()
+    store.advance(3 * MINUTE + SECOND)  # nobody plans
+
+    await store.jobs.cancel(store.uid, job_id, store.now)
+    await store.jobs.cancel(store.uid, job_id, store.now)
+
+    entry = only(await store.ledger(job_id))
+    assert (entry.count, entry.outcome, entry.reason) == (3, Outcome.SKIPPED, "cancelled")
+    assert entry.last <= store.now
+    await store.check_counts()
 
 
 async def test_cancelling_a_job_ends_all_of_it(store: Store) -> None:

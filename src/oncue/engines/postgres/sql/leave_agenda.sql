@@ -1,0 +1,1 @@
+delete from agenda where job_id = $1 returning next_at, floor, planned, rules
