@@ -171,7 +171,8 @@ def each_second_has_an_outcome(fleet: Fleet, job_id: str) -> None:
     fleet.call("DELETE", f"/jobs/{job_id}")
     until(lambda: not [o for o in occurrences(fleet, job_id) if o["outcome"] == "waiting"], "all ended", fleet.tell)
     seconds: list[int] = []
-    for one in occurrences(fleet, job_id):
+    # A run that ends while the page is read may be listed twice.
+    for one in {one["run_id"] or one["scheduled_for"]: one for one in occurrences(fleet, job_id)}.values():
         first = round(moment(one["scheduled_for"]))
         last = first if one["until"] is None else round(moment(one["until"]))
         seconds += range(first, last + 1)
