@@ -1,5 +1,9 @@
 // Every state that oncue shows: its glyph, its word, and its tone. Colour means state and nothing else.
 
+import type { Schedule } from "./api/types";
+import { FINAL } from "./runs";
+import { isRecurring } from "./schedules";
+
 export type Tone = "good" | "running" | "warn" | "bad" | "quiet";
 export type State = { glyph: string; word: string; tone: Tone };
 
@@ -20,7 +24,7 @@ export const STATES: Record<string, State> = {
   active: of("○", "active", "quiet"),
   paused: of("‖", "paused", "quiet"),
   failing: of("✕", "failing", "bad"), // its last run is dead
-  finished: of("✓", "finished", "good"),
+  finished: of("■", "finished", "quiet"), // says nothing of its runs
   // occurrences
   started: of("✓", "started", "good"),
   late: of("◷", "late", "warn"),
@@ -51,7 +55,12 @@ export function stateOf(name: string): State {
 
 const OF_ITS_LAST_RUN: Record<string, string> = { running: "running", cancelling: "cancelling", retrying: "retrying", dead: "failing" };
 
-/** Of a job: that it fails, or runs now, matters more than that it is active. */
-export function stateOfJob(job: { status: string; last_run?: { status: string } | null }): string {
-  return (job.status === "active" && job.last_run && OF_ITS_LAST_RUN[job.last_run.status]) || job.status;
+type Shown = { job_id: string; status: string; schedule: Schedule; last_run?: { run_id: string; status: string } | null };
+
+/** Of a job: how its only run ended, that it fails, or that it runs now matters more than that it is active or finished. */
+export function stateOfJob(job: Shown): string {
+  const last = job.last_run;
+  if (!last || (job.status !== "active" && job.status !== "finished")) return job.status;
+  const isOver = job.status === "finished" || (last.run_id === job.job_id && FINAL.includes(last.status));
+  return (isOver && !isRecurring(job.schedule) && last.status) || OF_ITS_LAST_RUN[last.status] || job.status;
 }

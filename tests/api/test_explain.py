@@ -1,13 +1,13 @@
 """Why a job or a run has or has not run yet, over REST."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Desk
 
 from oncue.domain import attempt
-from oncue.domain.ids import JobId, WorkerId
+from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines.port import Worker
@@ -60,6 +60,24 @@ async def test_a_run_is_explained_from_waiting_to_finished(desk: Desk) -> None:
 
     assert (await why(desk, job))["state"] == "succeeded"
     assert await reason(desk, job) == await reason(desk, job, "jobs") == "finished"
+
+
+async def test_a_job_that_ran_once_is_explained_by_what_became_of_its_run(desk: Desk) -> None:
+    store = desk.store
+    dead, lucky = await desk.create(max_retries=0), await desk.create()
+    worker = await offering(desk)
+    await store.fail(worker, await store.claim_one(worker, RunId(UUID(dead["job_id"]))))
+    await store.succeed(worker, await store.claim_one(worker, RunId(UUID(lucky["job_id"]))))
+
+    for job, words in ((dead, "Failed permanently at "), (lucky, "Succeeded at ")):
+        found = await why(desk, job, "jobs")
+        assert found == await why(desk, job)
+        assert found["detail"].startswith(words)
+
+    store.advance(SECOND)
+    again = await desk.call("POST", f"/v1/runs/{dead['job_id']}/retry")
+    await store.succeed(worker, await store.claim_one(worker, RunId(UUID(again.json()["run_id"]))))
+    assert (await why(desk, dead, "jobs"))["state"] == "succeeded"
 
 
 async def test_who_stands_in_the_way_is_named_with_what_it_does(desk: Desk) -> None:

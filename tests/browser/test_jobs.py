@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 from tests.browser.dashboard import Dashboard, Role
 
@@ -34,6 +35,36 @@ def test_a_job_whose_last_run_is_dead_is_failing(dashboard: Dashboard) -> None:
     wait_until_live(page)
     dashboard.api().run(job)
     expect(row).to_contain_text("failing")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_job_that_ran_once_shows_the_outcome_of_its_run(dashboard: Dashboard, width: int) -> None:
+    api = dashboard.api()
+    jobs = {
+        outcome: api.job(task, schedule={}, name=f"charge {outcome}", max_retries=0)
+        for task, outcome in (("failing", "dead"), ("ok", "succeeded"))
+    }
+    for outcome, job in jobs.items():
+        api.run_when(job["job_id"], outcome)
+    page = dashboard.open("/jobs", viewport={"width": width, "height": 844})
+    for outcome, glyph, tone in (("dead", "✕", "bad"), ("succeeded", "✓", "good")):
+        shown = page.get_by_role("row", name=f"charge {outcome}").locator(".state")
+        expect(shown).to_have_text(f"{glyph}{outcome}")
+        expect(shown).to_have_class(re.compile(rf"\b{tone}\b"))
+        expect(shown.get_by_text(glyph, exact=True)).to_be_visible()
+
+    dashboard.visit(page, f"/jobs/{jobs['dead']['job_id']}")
+
+    expect(page.locator(".facts .state")).to_have_text("✕dead")
+    expect(page.locator(".last-failure")).to_contain_text("RuntimeError the disk is full")
+    expect(page.get_by_label("Why")).to_contain_text("Failed permanently at")
+
+
+def test_a_job_that_runs_once_shows_live_that_its_run_died(dashboard: Dashboard) -> None:
+    page = dashboard.open("/jobs")
+    wait_until_live(page)
+    dashboard.api().job("failing", schedule={}, name="charge", max_retries=0)
+    expect(page.get_by_role("row", name="charge").locator(".state")).to_have_text("✕dead")
 
 
 def test_a_viewer_sees_no_buttons_that_change_something(dashboard: Dashboard) -> None:

@@ -158,6 +158,23 @@ class TestTimes:
         assert times.took(timedelta(seconds=seconds)) == said
 
 
+class TestOutcomes:
+    def test_a_job_that_ran_once_shows_how_its_run_ended(self, stand_in: StandIn) -> None:
+        """In the list at the least width and on its own; pipes have the job's own status beside it."""
+        died = {"run_id": J1, "status": "dead", "error_type": "Boom", "error_message": "it broke"}
+        once = {"job_id": J1, "task": "charge", "status": "finished", "schedule": {"at": "2030-01-01T00:00:00Z"}}
+        jobs = {"jobs": [{**once, "last_run": died}, {**once, "schedule": {"every": "1h"}, "last_run": died}]}
+        server = stand_in(lambda request: (200, jobs if request.path == "/v1/jobs" else jobs["jobs"][0]))
+        here = {"ONCUE_URL": server.url, "ONCUE_API_KEY": "oc_1"}
+
+        listed = unstyle(on_a_terminal("jobs", "list", columns=40, **here)).splitlines()
+        shown = unstyle(on_a_terminal("jobs", "show", J1, **here))
+
+        assert [line.split()[2] for line in listed] == ["STATUS", "dead", "finished"]
+        assert re.search(r"^status: +dead\s*$", shown, re.MULTILINE)
+        assert command("jobs", "list").stdout.splitlines()[1].split("\t")[2] == "finished"
+
+
 class TestForms:
     def test_in_a_pipe_there_are_all_columns_with_tabs_and_whole_values(self) -> None:
         head, line = lines_of(RUNS, [RUN], Output())

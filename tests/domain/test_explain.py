@@ -20,6 +20,7 @@ from oncue.domain.missing_workers import Offered
 from oncue.domain.placement import ClassKey, Offer, Resources
 from oncue.domain.policy import OnLost
 from oncue.domain.run import Attempt, RunView, State, Trigger, with_attempt
+from oncue.domain.schedule import Schedule
 
 NOW = parse_instant("2026-11-15T12:00:00Z")
 RUN, JOB, OTHER, WORKER = (UUID(int=n) for n in range(1, 5))
@@ -478,7 +479,8 @@ def test_without_a_definition_a_one_shot_can_only_wait_for_its_group() -> None:
 
 
 def a_job(status: JobStatus = JobStatus.ACTIVE, next_at: Instant = NEVER, **how: Any) -> Snapshot:
-    job = Job(JobId(JOB), UserNumber(1), Spec("resize", queue="images"), None, NOW, NOW, status=status)
+    spec = Spec("resize", schedule=Schedule(cron="0 9 * * *"), queue="images")
+    job = Job(JobId(JOB), UserNumber(1), spec, None, NOW, NOW, status=status)
     return Snapshot(job, CLASS, Cursor(next_at, NOW), **how)
 
 

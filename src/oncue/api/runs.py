@@ -26,6 +26,7 @@ from oncue.domain.explain import Explanation, explain, explain_job, telling
 from oncue.domain.fields import Reader, choice, read_fields
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.job import JobStatus
 from oncue.domain.missing_workers import Offered
 from oncue.domain.placement import read_offer
 from oncue.domain.reference import size_of
@@ -142,11 +143,17 @@ async def explanation(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def job_explanation(api: Api, request: Request, caller: Caller) -> Response:
-    """Explain the job's due or active run; without one, its next run; without any, the job itself."""
+    """Explain the job's due or active run; without one, its next run; without any, the job itself.
+
+    What became of a job that runs once says its run, so that run is explained when it is over, too.
+    """
     snap, now = await api.engine.jobs.read(caller.sees, JobId(path_id(request))), api.clock.now()
     if snap is None:
         raise NotFound
     run_id = telling(snap, now)
+    if run_id is None and snap.job.status is JobStatus.FINISHED and not snap.job.spec.schedule.recurring:
+        last = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id].last
+        run_id = None if last is None else last.run_id
     found = None if run_id is None else await _explained(api, run_id, caller)
     if found is None:
         found = explain_job(snap, now, paused_queues=await api.engine.fleet.paused_queues())

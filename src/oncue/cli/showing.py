@@ -13,8 +13,15 @@ from oncue.shapes.jobs import Explanation, Job, JobFields, Occurrence
 from oncue.shapes.runs import Attempt, DeadLetter, Run
 
 _FIRST = ("name", "task", "schedule", "payload")  # fields of a job that stand above how it goes
+ONCE = "once"
 ONLY_IN_JSON = ("retry", "catch_up_window", "resources", "preemptible")
 _REST = tuple(name for name in JobFields.__annotations__ if name not in (*_FIRST, *ONLY_IN_JSON))
+
+
+def status_of(job: Job) -> str:
+    """Return how the job's run ended, if it ran once: a dead run is no success because the job is over."""
+    once = job.status == "finished" and schedule_in_brief(job.schedule) == ONCE
+    return job.last_run.status if once and job.last_run is not None else job.status
 
 
 def _last_at(job: Job) -> datetime | None:
@@ -51,7 +58,7 @@ JOBS: Table[Job] = Table(
     (
         Column("id", 8, lambda job: job.job_id, kind=Kind.ID),
         Column("name", 20, lambda job: job.name or job.key or job.task, pipes=lambda job: job.name),
-        Column("status", 9, lambda job: job.status, kind=Kind.STATUS),
+        Column("status", 9, status_of, kind=Kind.STATUS, pipes=lambda job: job.status),
         Column("schedule", 16, lambda job: schedule_in_brief(job.schedule), pipes=lambda job: schedule(job.schedule)),
         Column("next", 9, lambda job: job.next_run_at),
         Column("last", 8, lambda job: job.last_run and job.last_run.status, kind=Kind.STATUS),
@@ -141,7 +148,7 @@ def show_job(job: Job, output: Output) -> None:
         f"job {job.job_id}",
         [
             ("name", text(job.name)),
-            ("status", job.status),
+            ("status", status_of(job) if output.for_people else job.status),
             ("task", text(job.task)),
             ("schedule", schedule(job.schedule)),
             ("payload", text(job.payload)),
@@ -178,7 +185,7 @@ def schedule_in_brief(found: dict[str, Any]) -> str:
     """Format for a list: `0 9 * * 1-5`, `every 10m`, `once`."""
     if "cron" in found:
         return str(found["cron"])
-    return f"every {found['every']}" if "every" in found else "calendar" if "calendar" in found else "once"
+    return f"every {found['every']}" if "every" in found else "calendar" if "calendar" in found else ONCE
 
 
 def show_run(run: Run, output: Output) -> None:

@@ -318,7 +318,8 @@ def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] 
         case JobStatus.CANCELLED:
             return Explanation(job.status, Reason.FINISHED, f"Cancelled at {_time(job.updated_at)}.")
         case JobStatus.FINISHED:
-            return Explanation(job.status, Reason.FINISHED, "The schedule has no more occurrences.")
+            why = _NO_MORE if job.spec.schedule.recurring else "The job ran once. Its run is no longer in the history."
+            return Explanation(job.status, Reason.FINISHED, why)
         case JobStatus.PAUSED:
             return Explanation(job.status, Reason.PAUSED, "The job is paused. Resume it to continue its schedule.")
         case JobStatus.ACTIVE if job.spec.queue in paused_queues:
@@ -330,7 +331,7 @@ def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] 
 
 def _next(next_at: Instant, now: Instant) -> str:
     if next_at == NEVER:
-        return "The schedule has no more occurrences."
+        return _NO_MORE
     if next_at <= now:
         return f"The occurrence of {_time(next_at)} is not planned yet. If this lasts, check that a scheduler runs."
     return f"The next occurrence is at {_time(next_at)}, in {rough_length(next_at - now)}."
@@ -339,6 +340,7 @@ def _next(next_at: Instant, now: Instant) -> str:
 # --------------------------------------------------------------------------------------------------------------- words
 
 
+_NO_MORE = "The schedule has no more occurrences."
 _JOB_IS_PAUSED = "The job is paused. Resume it to start this run."
 
 

@@ -84,7 +84,7 @@ function LastFailure({ job }: { job: JobType }) {
   return (
     <p class={`last-failure ${run.status === "dead" ? "bad" : "warn"}`}>
       <StateMark state={run.status} />
-      <span>Its last run {run.status === "dead" ? <>died <When at={run.end_time} zone={job.schedule.timezone} /></> : "failed and will be tried again"}: <b>{run.error_type ?? "no error is known"}</b>{run.error_message && <> {run.error_message}</>}</span>
+      <span>Its {isRecurring(job.schedule) && "last "}run {run.status === "dead" ? <>died <When at={run.end_time} zone={job.schedule.timezone} /></> : "failed and will be tried again"}: <b>{run.error_type ?? "no error is known"}</b>{run.error_message && <> {run.error_message}</>}</span>
       <a href={href(`/runs/${run.run_id}`)}>See the run</a>
     </p>
   );
