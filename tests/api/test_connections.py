@@ -302,6 +302,51 @@ def test_who_does_not_read_the_answers_is_cut_off(house: House) -> None:
     assert serves(house)
 
 
+def test_who_asks_without_waiting_is_read_no_faster_than_it_is_answered(house: House) -> None:
+    ask = get(house, b"/v1/me", b"X-Padding: " + b"x" * 8_000)
+    sent = answered = ahead = 0
+    with connect(house) as wire:
+        wire.setblocking(False)
+        while answered < 2_000:
+            with suppress(BlockingIOError):
+                sent += wire.send(ask * 8 if sent % len(ask) == 0 else ask[sent % len(ask) :])
+            with suppress(BlockingIOError):
+                answered += wire.recv(65_536).count(b"HTTP/1.1 200")
+            ahead = max(ahead, sent - answered * len(ask))
+    assert ahead < 24 * 1024**2  # what both sockets hold, and no more in the server
+
+
+def test_who_asks_before_the_answer_is_answered_in_order(house: House) -> None:
+    asks = [get(house), get(house, b"/v1/nothing"), request(house, length(len(BODY)))]
+    said, sent = b"", 0
+    with connect(house) as wire:
+        while (answered := said.count(b"HTTP/1.1 ")) < 300:
+            wire.sendall(b"".join(asks * ((answered + 90 - sent) // 3)))
+            sent += (answered + 90 - sent) // 3 * 3
+            said += wire.recv(65_536)
+    assert [answer[:3] for answer in said.split(b"HTTP/1.1 ")[1:301]] == [b"200", b"404", b"201"] * 100
+
+
+def test_who_asks_nonsense_behind_other_requests_is_cut_off(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    with connect(house) as wire:
+        wire.sendall(get(house) * 3 + b"nonsense\r\n\r\n")
+        assert is_cut_off(wire)
+    assert serves(house)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_who_asks_too_much_at_once_is_cut_off(house: House) -> None:
+    with connect(house) as wire:
+        with suppress(ConnectionError):
+            wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: oncue\r\n\r\n" * 1_000)
+        answered = b""
+        with suppress(ConnectionError):
+            while more := wire.recv(65_536):
+                answered += more
+        assert answered.count(b"HTTP/1.1 200") < 1_000
+    assert serves(house)
+
+
 def is_refused(wire: socket.socket, sent: bytes) -> bool:
     """Whether it cannot be sent any more."""
     until = time.monotonic() + SOON

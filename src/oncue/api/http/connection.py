@@ -9,10 +9,12 @@ from typing import Any, Protocol, cast
 import httptools
 from starlette.types import Scope, Send
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
+MOST_WAITING = 100  # requests of one connection that wait until those before them are answered
 SMALL = 64 * 1024  # bytes of a body that is copied behind its head
 MOST_IGNORED = 64 * 1024 * 1024  # bytes of a refused request that are still read and discarded
 
@@ -66,6 +68,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        self.flow = _Flow(self)
         if self._all.make_room():
             self._wait_in(self._all.head)
             if self._all.stopping:
@@ -106,6 +109,8 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if self._all.stopping:
             self.cycle.keep_alive = False
+        if len(self.pipeline) > MOST_WAITING:
+            raise httptools.HttpParserError("too many requests wait for their answers")
 
     def on_message_complete(self) -> None:
         self._in_head = True
@@ -135,6 +140,9 @@ class Connection(HttpToolsProtocol):
             self._wait_in(self._all.idle if self.known else self._all.head)
 
     def send_400_response(self, msg: str) -> None:
+        if self.pipeline:  # its answer would come before those to the requests that wait
+            self.drop()
+            return
         if self.cycle is not None and not self.cycle.response_complete:  # its answer can no longer be told from this
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -199,6 +207,18 @@ class Connection(HttpToolsProtocol):
         self._queue = queue
         if queue is not None:
             self._all.enter(queue, self)
+
+
+class _Flow(FlowControl):
+    """Reads nothing while requests wait for the one before them: many come in one read, and each needs memory."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.transport)
+        self._waiting = connection.pipeline
+
+    def resume_reading(self) -> None:
+        if not self._waiting:
+            super().resume_reading()
 
 
 class _LastAnswer:
