@@ -464,6 +464,30 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "a claim takes runs after its deadline",
+        "test_a_claim_that_arrives_after_its_deadline_takes_nothing",
+        statements=(
+            Statement("sqlite.running", "may_claim", "beat_at <= ?", "? is not null"),
+            Statement("postgres.running", "claim", "beat_at <= $4", "$4::bigint is not null"),
+        ),
+    ),
+    Mutant(
+        "what a worker holds is told to every worker",
+        "test_a_worker_is_told_all_that_it_holds_and_by_which_token",
+        statements=(
+            Statement("sqlite.running", "holdings", "where worker_id = ?1 and", "where"),
+            Statement("postgres.running", "holdings", "where worker_id = $1 and", "where"),
+        ),
+    ),
+    Mutant(
+        "a worker declared dead is told all that it held",
+        "test_who_is_not_registered_holds_nothing",
+        statements=(
+            Statement("sqlite.running", "holdings", "and exists", "and 1 or exists"),
+            Statement("postgres.running", "holdings", "and exists", "and true or exists"),
+        ),
+    ),
+    Mutant(
         "what is held is shown under its job's newest definition",
         "test_what_is_held_is_shown_as_the_claim_gave_it",
         statements=(

@@ -46,5 +46,6 @@ def any_fleet(request: pytest.FixtureRequest) -> Fleet:
 def closing(fleet: Fleet) -> Iterator[Fleet]:
     try:
         yield fleet
+        fleet.check_holdings()
     finally:
         fleet.close()

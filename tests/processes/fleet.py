@@ -33,6 +33,8 @@ LONG = os.environ.get("ONCUE_TEST_PROCESSES") == "long"  # more kills, races and
 only_in_the_long_version = pytest.mark.skipif(not LONG, reason="ONCUE_TEST_PROCESSES=long has it")
 DEADLINE = 60.0  # seconds: for whatever happens sooner or later. No machine is so busy that a healthy oncue needs it.
 
+MISSED = ("The database lost what this worker had written", "This worker does not own a run any more")
+
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -193,6 +195,13 @@ class Fleet:
     def tell(self) -> str:
         """What the members said, for whoever has to find out why a test failed."""
         return "\n".join(f"--- {m.role} {m.pid} ({m.process.poll()})\n{m.said[-1_500:]}" for m in self.members[-12:])
+
+    def check_holdings(self) -> None:
+        """Each worker compares every five seconds what the store has under its name with what it knows, and says what
+        was missing on either side: nothing, as long as no server forgets what it has committed.
+        """
+        missed = [line for member in self.members for line in member.said.splitlines() if any(map(line.count, MISSED))]
+        assert missed == []
 
     def close(self) -> None:
         """Kill the members, and only them: whatever else is left afterwards has outlived its parents."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.services.archive_site import Site
+from tests.services.worker_loops import STAGED, check_holdings
 
 from oncue.domain.instants import Duration
 from oncue.engines.port import Hint
@@ -47,8 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 async def store(empty_store: EmptyStore) -> AsyncIterator[Store]:
+    STAGED.clear()
     async with await Store.on(await empty_store()) as store:
         yield store
+        await check_holdings(store)
 
 
 @pytest.fixture

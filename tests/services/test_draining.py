@@ -57,7 +57,12 @@ async def test_a_drained_worker_takes_no_runs_until_a_heartbeat_says_otherwise_u
     process: Any = SimpleNamespace(
         _beaten_at=Instant(0),
         _told=asyncio.Event(),
-        _crew=SimpleNamespace(worker=worker, loops={"worker": loop}, prefetch=SimpleNamespace(peers=SimpleNamespace())),
+        _crew=SimpleNamespace(
+            worker=worker,
+            loops={"worker": loop},
+            prefetch=SimpleNamespace(peers=SimpleNamespace()),
+            holdings=SimpleNamespace(beaten=lambda *_: None),
+        ),
     )
     process._take_runs = partial(WorkerProcess._take_runs, process)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -128,6 +129,72 @@ async def test_no_run_is_running_unknown_to_its_worker(
         assert len(notices) == 6
         assert (line.took == []) is late  # who arrives when nobody waits any more takes nothing
         assert sorted(office.stage.started) == sorted(runs)
+
+
+class Storm:
+    """Most claims have no answer for a while: the request is lost, the answer is, or it arrives up to a minute late."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, chance: Random) -> None:
+        self._store = store
+        self._claim = store.running.claim
+        self._chance = chance
+        self._on_its_way: list[tuple[Instant, tuple[Any, ...]]] = []
+        self.over = False
+        self.unanswered = self.late = self.taken_late = 0
+        monkeypatch.setattr(store.running, "claim", self)
+
+    async def __call__(self, *args: Any) -> list[Claimed]:
+        luck = 1.0 if self.over else self._chance.random()
+        if luck >= 0.85:
+            return await self._claim(*args)
+        self.unanswered += 1
+        if luck < 0.4:
+            await self._claim(*args)
+        elif luck < 0.75:
+            self._on_its_way.append((self._store.at(self._chance.randrange(LATE)), args))
+        raise StoreUnavailable("no answer")
+
+    async def deliver(self) -> None:
+        for due, args in list(self._on_its_way):
+            if due <= self._store.now:
+                self._on_its_way.remove((due, args))
+                self.late += 1
+                self.taken_late += len(await self._claim(*args))
+
+
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 30))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whatever_becomes_of_claims_each_run_starts_once(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """`-s` shows how much was lost and late."""
+    chance = Random(seed)
+    crew, storm = await crew_on(store, stage, concurrency=4), Storm(monkeypatch, store, chance)
+    watch, reaper, runs = Watch(store, crew), Reaper(store.engine, store.clock), list[RunId]()
+    for second in range(300):
+        if second < 90:
+            groups = {"group": f"g{chance.randrange(3)}"} if chance.random() < 0.5 else {}
+            runs.append(await store.one_shot(chance.randrange(20) * SECOND, **groups))
+        storm.over = second >= 100
+        await store.beat(crew.worker_id)
+        crew.prefetch.ask(None)
+        with suppress(StoreUnavailable):
+            await work(crew)
+        await storm.deliver()
+        await reaper.run_once()
+        await watch.look()
+        await store.clock.advance(Duration(SECOND))
+
+    print(f"seed {seed}: {len(runs)} runs, {storm.unanswered} claims without an answer, {storm.late} late, which took "
+          f"{storm.taken_late} runs; longest unknown {watch.longest / SECOND:g} s")  # fmt: skip
+    assert {(view.state, view.losses) for view in [await store.run(run_id) for run_id in runs]} == {
+        (State.SUCCEEDED, 0)
+    }
+    assert sorted(stage.started) == sorted(runs)
+    assert storm.unanswered >= 40
+    assert watch.longest <= MINUTE
 
 
 # --------------------------------------------------------------------------------------------- writes that were lost

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.services.worker_loops import Stage, crew_on, work
+from tests.services.worker_loops import Stage, crew_on, in_place_of, work
 
 from oncue.domain.errors import StoreRefused, StoreUnavailable
 from oncue.domain.instants import MINUTE
@@ -175,7 +175,7 @@ async def test_words_that_are_refused_are_missed_in_the_log_and_not_tried_for_ev
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crew = await crew_on(store, Stage())
-    [run] = await store.claim(crew.worker_id, await store.one_shot())
+    [run] = await store.claim(in_place_of(crew), await store.one_shot())
     reports = crew.reporting.of(run)
     appends = Refusing(monkeypatch, store.engine.history, "append_log", lambda _, __, text, ___: b"bad" in text)
 
@@ -191,7 +191,7 @@ async def test_words_that_are_refused_are_missed_in_the_log_and_not_tried_for_ev
 
 async def test_progress_that_is_refused_is_told_in_the_log(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     crew = await crew_on(store, Stage())
-    [run] = await store.claim(crew.worker_id, await store.one_shot())
+    [run] = await store.claim(in_place_of(crew), await store.one_shot())
     reports = crew.reporting.of(run)
     saves = Refusing(monkeypatch, store.engine.running, "save", lambda *_: True)
 
@@ -205,7 +205,7 @@ async def test_progress_that_is_refused_is_told_in_the_log(store: Store, monkeyp
 
 async def test_progress_is_written_after_an_outage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     crew = await crew_on(store, Stage())
-    [run] = await store.claim(crew.worker_id, await store.one_shot())
+    [run] = await store.claim(in_place_of(crew), await store.one_shot())
     reports = crew.reporting.of(run)
 
     async def away(*_: Any, **__: Any) -> Any:
@@ -223,7 +223,7 @@ async def test_progress_is_written_after_an_outage(store: Store, monkeypatch: py
 
 async def test_a_megabyte_of_words_is_cut_before_it_is_looked_at(store: Store) -> None:
     crew = await crew_on(store, Stage(), max_log_bytes=1_000)
-    [run] = await store.claim(crew.worker_id, await store.one_shot())
+    [run] = await store.claim(in_place_of(crew), await store.one_shot())
     reports = crew.reporting.of(run)
 
     reports.write("\0\ud800é" * 1_000_000)

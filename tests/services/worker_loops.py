@@ -1,5 +1,7 @@
 """A crew for tests: real engine, a clock that stands still, tasks that do what the test says."""
 
+from __future__ import annotations
+
 import asyncio
 from random import Random
 from typing import Any
@@ -99,8 +101,15 @@ class Stage:
         return run_id in self.waiting and not self.go.is_set() and told
 
 
+STAGED: list[StagedCrew] = []  # in this test
+
+
 class StagedCrew(WorkerLoops):
     stage: Stage
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        STAGED.append(self)
 
     async def rest(self) -> None:
         """Until every attempt has ended or waits for the test."""
@@ -131,6 +140,23 @@ async def crew_on(
     )
     crew.stage = stage
     return crew
+
+
+def in_place_of(crew: StagedCrew) -> WorkerId:
+    """The id of this worker, to claim past it: then it cannot know what it holds."""
+    STAGED.remove(crew)
+    return crew.worker_id
+
+
+async def check_holdings(store: Store) -> None:
+    """At the end of a test, each worker that still lives knows what the store has under its name, and nothing else."""
+    alive = {worker.worker_id for worker in await store.fleet.workers()}
+    for crew in STAGED:
+        if crew.worker_id in alive:
+            held = {(one.run_id, one.token) for one in await store.running.holdings(crew.worker_id)}
+            executing = {(run.run_id, run.token) for run in crew.running()}
+            assert held <= crew.holdings.known(), "runs that the worker does not know of"
+            assert executing <= held, "runs that the worker executes and does not hold"
 
 
 async def work(crew: StagedCrew, passes: int = 1) -> None:

@@ -19,13 +19,17 @@ from oncue.engines.sqlite.store import Act, Store, _Queued
 STEP = 50 * MILLISECOND
 STORE_TIMEOUT = 3 * SECOND
 LEASE = 6 * SECOND
+LONG_AFTER = 60 * SECOND
 LEASES = (SECOND, LEASE, 2 * SECOND)  # where they differ
 
 # Not guarded by anything, on purpose: a pause that arrives after the resume that followed it is the last word.
 LAST_ONE_COUNTS = {"fleet.pause_queue", "fleet.resume_queue"}
 
+# Requests that may arrive long after whoever sent them has given up.
+HAVE_A_DEADLINE = {"running.claim"}
+
 # Where it matters most who heard what, more goes wrong.
-DELICATE = {f"running.{verb}" for verb in ("claim", "held_by", "settle", "hand_back", "save")} | {
+DELICATE = {f"running.{verb}" for verb in ("claim", "holdings", "held_by", "settle", "hand_back", "save")} | {
     "planning.plan",
     "planning.withdraw",
     "planning.permit",
@@ -122,7 +126,7 @@ class Way:
         if (luck := luck - weather.slow) < 0:
             return await self._slowly(process, apply, pause)
         if (luck := luck - weather.ghost) < 0 and name not in LAST_ONE_COUNTS:
-            self._haunt(process, apply)
+            self._haunt(process, apply, LONG_AFTER if name in HAVE_A_DEADLINE else STORE_TIMEOUT)
             await process.sleep(STORE_TIMEOUT)
             raise StoreUnavailable("no answer in time")
         if luck - weather.asleep < 0:
@@ -142,9 +146,12 @@ class Way:
         await process.sleep(pause)
         return answer
 
-    def _haunt(self, process: Process, apply: Callable[[], Any]) -> None:
-        """A store works at a request for as long as its own timeout, whatever became of the asker."""
-        late = STORE_TIMEOUT + STEP * self.chance.randrange(0, STORE_TIMEOUT // STEP)
+    def _haunt(self, process: Process, apply: Callable[[], Any], late_by: int) -> None:
+        """A store works at a request for as long as its own timeout, whatever became of the asker.
+
+        What the net keeps for longer must say itself when it is too late.
+        """
+        late = STORE_TIMEOUT + STEP * self.chance.randrange(0, late_by // STEP)
 
         async def ghost() -> None:
             await process.clock.sleep(Duration(late))

@@ -21,6 +21,7 @@ from oncue.engines.port import Planned
 from oncue.services import attempts, capacity, choosing, prefetch
 from oncue.services.attempts import ActiveAttempt, Attempts, End, Stop
 from oncue.services.capacity import Capacity
+from oncue.services.holdings import Holdings
 from oncue.services.reaper import Reaper, Watched
 from oncue.services.scheduler import BATCH, HORIZON, Scheduler
 from oncue.services.settling import Settling
@@ -63,18 +64,21 @@ def as_claimed(view: RunView) -> Claimed:
     return Claimed(**same | missing)
 
 
-def forgetting_claims_without_an_answer(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Worker, "_doubt", lambda worker, run_ids: None)
+def not_looking_at_what_is_held(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(holdings: Holdings, asked_at: Instant) -> None:
+        pass
+
+    patch.setattr(Holdings, "_look", nothing)
 
 
 def starting_what_was_claimed_long_ago(patch: pytest.MonkeyPatch) -> None:
-    begin = Worker.__init__
+    begin = Holdings.__init__
 
-    def trusting(worker: Any, *args: Any, **how: Any) -> None:
-        begin(worker, *args, **how)
-        worker._too_long = NEVER
+    def trusting(holdings: Any, *args: Any, **how: Any) -> None:
+        begin(holdings, *args, **how)
+        holdings._too_long = NEVER
 
-    patch.setattr(Worker, "__init__", trusting)
+    patch.setattr(Holdings, "__init__", trusting)
 
 
 def not_stopping_what_was_cancelled(patch: pytest.MonkeyPatch) -> None:
@@ -236,14 +240,14 @@ def taking_no_turns(patch: pytest.MonkeyPatch) -> None:
 SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "a worker starts what it saw without claiming it": (starting_without_a_claim, 1),
     "a worker starts what a hint names without claiming it": (starting_what_a_hint_names_without_a_claim, 1),
-    "a worker forgets claims whose answer was lost": (forgetting_claims_without_an_answer, 6),
-    "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 96),
+    "a worker never looks at what it holds": (not_looking_at_what_is_held, 6),
+    "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 6),
     "what was cancelled is not stopped": (not_stopping_what_was_cancelled, 145),
     "the dead are buried, and what they held is not taken back": (burying_without_reaping, 1),
     "one short lease keeps the dead from being found": (looking_no_more_often_than_half_the_shortest_lease, 6),
     "the dead are found by the store's clock": (judging_by_the_stores_clock, 26),
     "a clock that was set forward is believed at once": (believing_every_clock, 19),
-    "an end is forgotten when the store did not answer": (settling_once_and_not_again, 1),
+    "an end is forgotten when the store did not answer": (settling_once_and_not_again, 7),
     "a scheduler plans in two calls": (planning_in_two_calls, 3),
     "a worker that missed a hint never looks again": (trusting_hints, 55),
     "what was cancelled keeps its place": (keeping_the_places_of_what_was_cancelled, 1),

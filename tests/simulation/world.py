@@ -25,7 +25,7 @@ from tests.simulation.shapes import QUEUES, SETTINGS, THOUSANDS, Shape, some_sha
 
 from oncue.clock import CONFIRMED_AFTER
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import UserNumber, WorkerId, uuid7
+from oncue.domain.ids import RunId, UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import Claimed, Settlement, State
@@ -86,6 +86,7 @@ class Crewed:
         self.beaten_at = process.clock.monotonic()
         self.retiring = False
         self.whole = deepcopy(self.given)
+        self.unknown: dict[tuple[RunId, int], Instant] = {}  # what it holds and does not know, and since when
 
     @property
     def given(self) -> object:
@@ -341,8 +342,21 @@ class World:
                 await asyncio.sleep(0)
         else:
             await self.clock.advance(Duration(self.stride))
+            if self.clock.monotonic() // SECOND != elapsed // SECOND:
+                self._look_at_holdings()
             if self.calm:
                 self.census.look()
+
+    def _look_at_holdings(self) -> None:
+        """No run is running for a minute under the name of a live worker that does not know of it."""
+        for crewed in self.crews:
+            stored = ask(self.engine.running.holdings(crewed.worker_id))
+            unknown = {(one.run_id, one.token) for one in stored} - crewed.crew.holdings.known()
+            at = self.clock.monotonic()
+            crewed.unknown = {key: crewed.unknown.get(key, at) for key in unknown}
+            for run_id, token in [key for key, since in crewed.unknown.items() if at - since >= MINUTE]:
+                self.journal.crashes.append(f"{short(run_id)} is running for a minute, unknown to its worker")
+                crewed.unknown[run_id, token] = at
 
     def _strike(self) -> None:
         """What befalls whole processes, and clocks."""
