@@ -347,6 +347,24 @@ def test_who_asks_too_much_at_once_is_cut_off(house: House) -> None:
     assert serves(house)
 
 
+@pytest.mark.parametrize("pieces", [connection.MOST_CRUMBS, connection.MOST_CRUMBS + 1])
+def test_a_body_may_come_in_many_small_pieces_but_not_in_any_number(house: House, pieces: int) -> None:
+    head = request(house, b"Transfer-Encoding: chunked", body=b"")
+    with connect(house) as wire:
+        with suppress(ConnectionError):
+            wire.sendall(head + b"1\r\n \r\n" * (pieces - 1) + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY))
+        status = answer_on(wire).split()[1]
+    assert status == (b"201" if pieces == connection.MOST_CRUMBS else b"400")
+    assert serves(house)
+
+
+@pytest.mark.parametrize(("count", "status"), [(100, b"200"), (connection.MOST_HEADERS, b"400")])
+def test_a_request_has_a_bounded_number_of_headers(house: House, count: int, status: bytes) -> None:
+    with connect(house) as wire:
+        wire.sendall(get(house, b"/v1/me", *[b"X-%d: y" % n for n in range(count)]))
+        assert answer_on(wire).split()[1] == status
+
+
 def is_refused(wire: socket.socket, sent: bytes) -> bool:
     """Whether it cannot be sent any more."""
     until = time.monotonic() + SOON

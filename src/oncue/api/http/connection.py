@@ -14,6 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
+MOST_HEADERS = 200
+MOST_CRUMBS = 4_000  # pieces of a body with fewer than CRUMB bytes each: each costs the loop as much as a large one
+CRUMB = 64
 MOST_WAITING = 100  # requests of one connection that wait until those before them are answered
 SMALL = 64 * 1024  # bytes of a body that is copied behind its head
 MOST_IGNORED = 64 * 1024 * 1024  # bytes of a refused request that are still read and discarded
@@ -61,6 +64,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = True
         self._received = 0  # bytes of an incomplete head
         self._keep_alive = False  # what the request wants, while its body is incomplete
+        self._crumbs = 0  # of the body that comes
         self._ignored = 0
         self._unread = 0  # bytes waiting for a caller that does not read
 
@@ -102,7 +106,9 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > LARGEST_HEAD:
             raise httptools.HttpParserError("the head is too large")  # the caller of the parser says 400
-        self._in_head, self._received = False, 0
+        if len(self.headers) > MOST_HEADERS:
+            raise httptools.HttpParserError("there are too many headers")
+        self._in_head, self._received, self._crumbs = False, 0, 0
         if self._queue is not self._all.stalled:
             self._wait_in(None)
         self.scope[NAME] = self  # type: ignore[literal-required]  # the key check uses it
@@ -111,6 +117,12 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         if len(self.pipeline) > MOST_WAITING:
             raise httptools.HttpParserError("too many requests wait for their answers")
+
+    def on_body(self, body: bytes) -> None:
+        self._crumbs += len(body) < CRUMB
+        if self._crumbs > MOST_CRUMBS:
+            raise httptools.HttpParserError("the body comes in too many small pieces")
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_head = True
