@@ -83,11 +83,12 @@ class SteadyLoad:
             await asyncio.sleep(max(0.0, number / self._half - (self._clock.monotonic() - began) / SECOND))
             if len(creating) >= MOST_OPEN:
                 continue
-            task = asyncio.create_task(self._create(LONG if number % LONG_EVERY == 0 else 0.0))
+            task = asyncio.create_task(self.create(LONG if number % LONG_EVERY == 0 else 0.0))
             creating.add(task)
             task.add_done_callback(creating.discard)
 
-    async def _create(self, seconds: float) -> None:
+    async def create(self, seconds: float = 0.0) -> None:
+        """Create a run that takes so long."""
         job = {"task": "witness", "payload": {"seconds": seconds}}
         answer = await self.acknowledged("POST", "/v1/jobs", job, str(uuid4()))
         self.created[answer["job_id"]] = self.now()
