@@ -28,6 +28,7 @@ def test_importing_the_client_imports_little_of_ours() -> None:
         "clock",
         "domain",
         "context",
+        "overriding",
         "tasks",
         "secret",
         "shapes",
