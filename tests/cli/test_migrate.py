@@ -100,7 +100,9 @@ def test_check_of_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.kills
-def test_of_several_at_once_one_does_it(url: str) -> None:
+@pytest.mark.parametrize("schema", ["", "?schema=new"])
+def test_of_several_at_once_one_does_it(url: str, schema: str) -> None:
+    url += schema if url.startswith("postgres") else ""
     argv = [str(ONCUE), "migrate", "--engine", url, "--json"]
     started = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(3)]
 

@@ -16,7 +16,7 @@ OPS = ROOT / "ops"
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin"])
 
 # .ci/run installs these from Debian; whatever `pip install 'oncue[ops]'` brings is always there.
-DEBIAN = {"prometheus": "prometheus", "promtool": "prometheus", "nginx": "nginx-light", "sqlite3": "sqlite3"}
+DEBIAN = {"prometheus": "prometheus", "promtool": "prometheus", "nginx": "nginx-light"}
 # These come with the machine or not at all.
 OPTIONAL = {"kubectl": "kubectl", "systemd-analyze": "systemd"}
 

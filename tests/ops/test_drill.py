@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +23,13 @@ LEASE = "--lease=2s"  # of a worker that was alive in the backup, and is not any
 class Place:
     """Where an engine's databases can be made, and how the drill is called there."""
 
-    def __init__(self, folder: Path, server: PrivatePostgres | None) -> None:
-        self._folder, self._server = folder, server
+    def __init__(self, folder: Path, server: PrivatePostgres | None, query: str = "") -> None:
+        self._folder, self._server, self._query = folder, server, query
 
     def database(self, name: str) -> str:
         if self._server is None:
             return f"sqlite:///{self._folder}/{name}.db"
-        return self._server.create_database(f"drill_{name}")
+        return self._server.create_database(f"drill_{name}") + self._query
 
     def drill(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         path = PATH if self._server is None else beside(self._server)
@@ -37,15 +38,14 @@ class Place:
         return subprocess.run(command, cwd=self._folder, env=env, capture_output=True, text=True)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", *(pytest.param(p, marks=pytest.mark.postgres) for p in ("public", "oncue"))])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "sqlite":
-        program("sqlite3")
         yield Place(tmp_path, None)
         return
     server: PrivatePostgres = request.getfixturevalue("postgres_server")
     program("pg_restore", beside(server))
-    yield Place(tmp_path, server)
+    yield Place(tmp_path, server, "" if request.param == "public" else "?schema=oncue")
     for name in ("lost", "restored"):
         server.drop_database(f"drill_{name}")
 
@@ -93,27 +93,42 @@ def test_what_was_in_the_backup_goes_on(place: Place, tmp_path: Path) -> None:
     assert place.drill("restore", backup, engine).returncode == 1, "a database that is there is not overwritten"
 
 
-def test_the_drill_says_how_long_it_takes(place: Place, tmp_path: Path) -> None:
-    engine = place.database("lost")
-    argv = [program("oncue"), "keys", "create", "--engine", engine, "--data-dir", tmp_path, "--init"]
-    made = subprocess.run([*argv, "--user", "root", "--role", "admin"], capture_output=True)
-    assert made.returncode == 0, made.stderr
+def test_a_drill_beside_running_jobs_compares_what_was_there(place: Place, tmp_path: Path) -> None:
+    """Also when more is created and ends while the backup is taken."""
+    fleet = Fleet(tmp_path, place.database("lost"))
+    try:
+        fleet.deploy()
+        fleet.create("mark", schedule="every 1s")
+        with subprocess.Popen([sys.executable, "-c", CREATING, str(fleet.port), fleet.key]) as creating:
+            fleet.batch([{"task": "mark"}] * 200)
+            said = place.drill("drill", fleet.engine, place.database("restored"))
+            creating.kill()
+    finally:
+        fleet.close()
 
-    said = place.drill("drill", engine, place.database("restored"))
+    assert said.returncode == 0, said.stdout + said.stderr
+    summary = r"1 recurring job, (\d+) runs, 1 key, schema version \d+"
+    found = re.search(rf"Wrote .*: {summary}, .* MB, in .* s\.\nRestored .*: {summary}, in .* s\.\n", said.stdout)
+    assert found, said.stdout
+    assert int(found[1]) == int(found[2]) > 200
 
-    assert said.returncode == 0, said.stderr
-    assert re.fullmatch(r"backup +\d+\.\d s\nsize +\S+\nThe schema is .+\nrestore +\d+\.\d s\n", said.stdout), (
-        said.stdout
-    )
+
+CREATING = """
+import sys
+from oncue.client import Client
+with Client(f"http://127.0.0.1:{sys.argv[1]}", sys.argv[2]) as client:
+    while True:
+        client.jobs.create("mark")
+"""
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         ((), 2, "drill.sh backup ENGINE FILE"),
-        (("backup", "mysql://x", "backup"), 1, "not 'mysql://x'"),
-        (("backup", "sqlite:////nowhere/oncue.db", "backup"), 1, "there is no database /nowhere/oncue.db"),
-        (("restore", "/nowhere/backup", "sqlite:///oncue.db"), 1, "there is no backup"),
+        (("backup", "mysql://x", "backup"), 2, "is not a supported engine"),
+        (("backup", "sqlite:////nowhere/oncue.db", "backup"), 1, "there is no database here"),
+        (("restore", "/nowhere/backup", "sqlite:///oncue.db"), 1, "cannot read the backup"),
     ],
 )
 def test_mistakes_are_named(arguments: tuple[str, ...], code: int, says: str, tmp_path: Path) -> None:
@@ -128,16 +143,15 @@ def test_mistakes_are_named(arguments: tuple[str, ...], code: int, says: str, tm
 def test_nothing_is_restored_over_what_is_there(name: str, tmp_path: Path) -> None:
     """SQLite would write an old -wal into the restored file."""
     (tmp_path / name).write_bytes(b"precious")
-    (tmp_path / "backup").write_bytes(b"anything")
+    (tmp_path / "backup").write_bytes(b"SQLite format 3\0")
 
     said = Place(tmp_path, None).drill("restore", "backup", "sqlite:///oncue.db")
 
-    assert said.stderr == f"drill.sh: {name} exists; move it away\n"
+    assert said.stderr == f"{name} exists: name another file, or move it away\n"
     assert {file.name for file in tmp_path.iterdir()} == {name, "backup"}
 
 
 def test_a_damaged_backup_is_not_taken_for_one(tmp_path: Path) -> None:
-    program("sqlite3")
     place = Place(tmp_path, None)
     (tmp_path / "lost.db").write_bytes(b"SQLite format 3\0" + bytes(5_000))
 

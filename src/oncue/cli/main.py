@@ -41,6 +41,8 @@ SECTIONS = {
         "context",
         "config",
         "migrate",
+        "backup",
+        "restore",
         "db",
         "outbox",
         "storage",

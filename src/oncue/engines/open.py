@@ -9,6 +9,7 @@ from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.plain_text import printable
 from oncue.domain.shown_url import shown_url
+from oncue.engines.backup import Contents, Restored, Tell, new_file, refuse_other_kind
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending
 from oncue.settings import Settings
@@ -52,6 +53,27 @@ async def pending(settings: Settings) -> Pending:
     return await _engine(settings.engine).pending(settings)
 
 
+async def backup(settings: Settings, file: Path, tell: Tell) -> Contents:
+    """Write what the database contains at one instant to a new file, while any number of processes work on it.
+
+    OncueError: it failed, and there is no file.
+    """
+    _refuse_missing(settings.engine)
+    engine = _engine(settings.engine)
+    with new_file(file) as part:
+        return await engine.backup(settings, part, tell)
+
+
+async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
+    """Restore a backup to where there is no database yet, or a schema without a store, and migrate it.
+
+    OncueError: it failed, and nothing was restored.
+    """
+    engine = _engine(settings.engine)
+    refuse_other_kind(file, engine.name)
+    return await engine.restore(settings, file, tell)
+
+
 def is_file(url: str) -> bool:
     """Return whether a database at this URL is a file."""
     return url.startswith(SQLITE)
@@ -64,9 +86,13 @@ def may_exist(url: str) -> bool:
 
 async def open_existing(settings: Settings) -> Engine:
     """Open a database for a command that only looks. Invalid: there is none; it is not created."""
-    if not may_exist(settings.engine):
-        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
+    _refuse_missing(settings.engine)
     return await open_engine(settings)
+
+
+def _refuse_missing(url: str) -> None:
+    if not may_exist(url):
+        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
 
 
 def absolute_url(url: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.engines.backup import Contents, Restored, Tell
 from oncue.engines.port import (
     Accounts,
     Ahead,
@@ -41,6 +43,7 @@ from oncue.engines.postgres.ahead import PostgresAhead
 from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
+from oncue.engines.postgres.backup import backup, restore
 from oncue.engines.postgres.bulks import PostgresBulks
 from oncue.engines.postgres.declaring import PostgresDeclaring
 from oncue.engines.postgres.diagnosing import check_rights, diagnose_server
@@ -142,6 +145,14 @@ class PostgresEngine:
             return await check(store)
         finally:
             await store.close()
+
+    @classmethod
+    async def backup(cls, settings: Settings, part: Path, tell: Tell) -> Contents:
+        return await backup(settings, part, tell)
+
+    @classmethod
+    async def restore(cls, settings: Settings, file: Path, tell: Tell) -> Restored:
+        return await restore(settings, file, tell)
 
     async def now(self) -> Instant:
         found = await self._store.fetch(_SQL["now"], hot=True)

@@ -43,7 +43,7 @@ _SQL = statements("oncue.engines.postgres")
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     """Return the version before and the version now. If the schema is up to date, this locks and writes nothing."""
     known = migrations("oncue.engines.postgres")
-    before = after = await store.read(_found)
+    before = after = await store.read(found_schema)
     with _denied_as_error():
         if _missing(known, before):
             before, after = await _with_retries(store, partial(_one_more, store, known), timeout)
@@ -56,13 +56,13 @@ async def contract(store: Store, timeout: Duration) -> list[int]:
     """Bring the schema up to date, then apply the contract migrations; return the numbers of those applied now."""
     await migrate(store, timeout)
     known = migrations("oncue.engines.postgres")
-    left = missing_contracts(known, await store.read(_found))
+    left = missing_contracts(known, await store.read(found_schema))
     with _denied_as_error():
         return [one[0] for one in left if await _with_retries(store, partial(_contract, one), timeout)]
 
 
 async def check(store: Store) -> Pending:
-    return pending(migrations("oncue.engines.postgres"), await store.read(_found), "this database")
+    return pending(migrations("oncue.engines.postgres"), await store.read(found_schema), "this database")
 
 
 @contextmanager
@@ -96,7 +96,7 @@ async def _one_more(store: Store, known: Sequence[Migration], connection: Connec
     Each migration is a separate transaction, so that no table stays locked because of another.
     """
     await _take_lock(connection)
-    found = after = await _found(connection)
+    found = after = await found_schema(connection)
     left = _missing(known, found)
     if not left:
         return found, found
@@ -119,7 +119,7 @@ async def _take_lock(connection: Connection) -> None:
 async def _contract(migration: Migration, connection: Connection) -> bool:
     """Apply a contract migration, unless another caller has, or a process still needs what it removes."""
     await _take_lock(connection)
-    found = await _found(connection)
+    found = await found_schema(connection)
     if migration[0] in found.applied:
         return False
     members = [Member(*row) for row in await connection.fetch(_SQL["known_members"])]
@@ -138,7 +138,7 @@ async def _apply(connection: Connection, found: Schema, migration: Migration) ->
     return after
 
 
-async def _found(connection: Connection) -> Schema:
+async def found_schema(connection: Connection) -> Schema:
     """Read the schema. Version 0.1.0 knows `oncue_schema` only, and compares itself with the highest number there."""
     there = await connection.fetchrow("select to_regclass('oncue_schema'), to_regclass('oncue_migrations')")
     assert there is not None, "a row of constants"

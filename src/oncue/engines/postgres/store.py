@@ -127,7 +127,7 @@ class Store:
         asking = Pool(connect(), clock, PING_CONNECTIONS, IDLE_LIFETIME)
         store = cls(address, dialling, place, (pool, hot, asking), limit, clock, name)
         try:
-            with _unavailable_at_start(url), unreadable_as_invalid():
+            with unavailable_at_start(url), unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     await store._check_database()
         except BaseException:
@@ -361,7 +361,7 @@ def _denied_as_forbidden() -> Iterator[None]:
 
 
 @contextmanager
-def _unavailable_at_start(url: str) -> Iterator[None]:
+def unavailable_at_start(url: str) -> Iterator[None]:
     try:
         yield
     except (*CONNECTION_ERRORS, asyncpg.PostgresError) as away:

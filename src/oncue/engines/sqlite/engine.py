@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from oncue.clock import Clock, SystemClock
 from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
+from oncue.engines.backup import Contents, Restored, Tell
 from oncue.engines.port import (
     Accounts,
     Ahead,
@@ -44,6 +46,7 @@ from oncue.engines.sqlite.ahead import SqliteAhead
 from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
+from oncue.engines.sqlite.backup import backup, restore
 from oncue.engines.sqlite.bulks import SqliteBulks
 from oncue.engines.sqlite.declaring import SqliteDeclaring
 from oncue.engines.sqlite.diagnosing import diagnose_file
@@ -136,6 +139,14 @@ class SqliteEngine:
     @classmethod
     async def pending(cls, settings: Settings) -> Pending:
         return check(path_of(settings.engine))
+
+    @classmethod
+    async def backup(cls, settings: Settings, part: Path, tell: Tell) -> Contents:
+        return await backup(settings, part, tell)
+
+    @classmethod
+    async def restore(cls, settings: Settings, file: Path, tell: Tell) -> Restored:
+        return await restore(settings, file, tell)
 
     async def now(self) -> Instant:
         """Return this machine's time: all processes on one file share the machine, so its clock is the database's."""

@@ -35,7 +35,7 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     known = migrations("oncue.engines.sqlite")
 
     def bring_up_to_date(db: Connection) -> tuple[Schema, Schema]:
-        found = after = _found(db)
+        found = after = found_schema(db)
         left = missing(known, found, str(store.path))
         if left:
             _make_room(db, found)
@@ -43,7 +43,7 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
             after = _apply(db, after, one)
         return found, after
 
-    before = after = Schema() if store.is_empty() else await store.read(_found)
+    before = after = Schema() if store.is_empty() else await store.read(found_schema)
     if missing(known, before, str(store.path)):
         before, after = await store.write(bring_up_to_date, timeout)
     return before.version, after.version
@@ -53,7 +53,7 @@ async def contract(store: Store, timeout: Duration) -> list[int]:
     """Bring the schema up to date, then apply the contract migrations; return the numbers of those applied now."""
     await migrate(store, timeout)
     known = migrations("oncue.engines.sqlite")
-    left = missing_contracts(known, await store.read(_found))
+    left = missing_contracts(known, await store.read(found_schema))
     return [one[0] for one in left if await store.write(partial(_contract, one), timeout)]
 
 
@@ -64,7 +64,7 @@ def check(path: Path) -> Pending:
     try:
         if path.exists() and path.stat().st_size:
             with closing(connect(path, CACHE_READING)) as db:  # one that only reads would leave its log behind
-                found = _found(db)
+                found = found_schema(db)
     except (OSError, apsw.Error) as no:
         raise unavailable(path, no) from no
     return pending(migrations("oncue.engines.sqlite"), found, str(path))
@@ -72,7 +72,7 @@ def check(path: Path) -> Pending:
 
 def _contract(migration: Migration, db: Connection) -> bool:
     """Apply a contract migration, unless another caller has, or a process still needs what it removes."""
-    found = _found(db)
+    found = found_schema(db)
     if migration[0] in found.applied:
         return False
     members = [Member(UUID(bytes=member_id), *row) for member_id, *row in fetch(db, _SQL["known_members"])]
@@ -89,7 +89,7 @@ def _apply(db: Connection, found: Schema, migration: Migration) -> Schema:
     return after
 
 
-def _found(db: Connection) -> Schema:
+def found_schema(db: Connection) -> Schema:
     """Read the schema. Version 0.1.0 knows `user_version` only, and compares itself with that."""
     level: int = db.pragma("user_version")
     if not fetch(db, "select 1 from sqlite_master where name = 'oncue_migrations'"):

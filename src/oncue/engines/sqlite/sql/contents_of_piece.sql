@@ -1,0 +1,1 @@
+select 'runs', run_id, token, state from {piece}
