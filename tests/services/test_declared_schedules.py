@@ -131,6 +131,14 @@ async def test_code_that_is_overtaken_while_it_is_applied_gives_way(
     assert [line["stamp"] for line in logged if line["kind"] == "schedules_outdated"] == [2]
 
 
+async def test_the_first_schedule_of_a_set_replaces_no_other(site: Site, logged: list[dict[str, Any]]) -> None:
+    await site.start(code(), build=1)
+
+    await site.start(code("a"), build=1)
+
+    assert [line["kind"] for line in logged] == ["schedule_applied"]
+
+
 async def test_older_code_is_ignored(site: Site, logged: list[dict[str, Any]]) -> None:
     await site.start(code("a", when="2h"), build=2)
 

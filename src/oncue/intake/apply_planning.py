@@ -18,7 +18,7 @@ from oncue.domain.job import Job
 from oncue.domain.plain_text import printable
 from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
 from oncue.intake.context import TURN, Author, Intake
-from oncue.intake.declaration import Declaration, Step, Wanted, superseded
+from oncue.intake.declaration import NO_JOBS, Declaration, Step, Wanted, superseded
 from oncue.intake.edits import decide, in_step
 from oncue.intake.new_jobs import new_job, refuse_over_quota
 
@@ -48,7 +48,7 @@ async def _refuse_older(intake: Intake, declaration: Declaration, author: Author
         return
     if there.stamp > declaration.stamp:
         raise superseded(declaration, there)
-    if there.stamp == declaration.stamp and there.digest != declaration.digest():
+    if there.stamp == declaration.stamp and there.digest not in (NO_JOBS, declaration.digest()):
         declaration.warnings.append({"path": "stamp", "code": "same_stamp"})
 
 

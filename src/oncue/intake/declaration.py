@@ -24,6 +24,7 @@ from oncue.intake.definitions import checked, in_trace
 from oncue.intake.secrets import warnings_of
 
 LONGEST_NAME = USUAL.tag - len(TAG)  # of a set
+NO_JOBS = hashlib.blake2b(digest_size=16).digest()  # the digest of a declaration without any
 
 
 class Wanted(msgspec.Struct, frozen=True):

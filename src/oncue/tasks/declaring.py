@@ -36,7 +36,7 @@ def declared(
         _refuse_payload_alone(options)
     except Invalid as wrong:
         raise BadDeclaration(place_of(function), f"task {named!r}:", wrong.problems) from None
-    shared.schedules.files.add(file_of(function))
+    shared.schedules.read(file_of(function))
     if options.get("schedule") is not None:
         task.declare_at(place_of(function), options["schedule"], (), options.get("payload") or {})
     return task

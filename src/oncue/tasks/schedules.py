@@ -41,8 +41,13 @@ class Schedules:
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.jobs: dict[str, tuple[str, dict[str, Any]]] = {}  # place and fields of each job, by its key
-        self.files: set[str] = set()
-        """The files that the declarations are in."""
+        self._written: dict[str, int] = {}
+        """The files that the declarations are in, and when each was written, in seconds."""
+
+    def read(self, file: str) -> None:
+        """Note a file whose code runs now: what is saved later is other code."""
+        if file not in self._written and Path(file).is_file():  # else there is none, as in a shell
+            self._written[file] = int(Path(file).stat().st_mtime)
 
     def add(self, place: str, what: str, fields: dict[str, Any]) -> None:
         """Declare a job. BadDeclaration: what is wrong with it."""
@@ -57,9 +62,8 @@ class Schedules:
         self.jobs[key] = place, fields
 
     def stamp(self) -> int | None:
-        """Return when the newest of the files was written, in seconds. None: there is none, as in a shell."""
-        written = [int(file.stat().st_mtime) for file in map(Path, self.files) if file.is_file()]
-        return max(written, default=None)
+        """Return when the newest of the files was written, in seconds. None: there are none."""
+        return max(self._written.values(), default=None)
 
 
 def declared_sets(declared: Iterable[Schedules], build: int | None) -> tuple[DeclaredSet, ...]:

@@ -127,7 +127,7 @@ class Task(Hooked, Handle[P, R]):
         `oncue up` and `oncue apply` create it, and change it when the code changes. Returns the same handle.
         """
         file, line = caller(1)
-        self.shared.schedules.files.add(file)
+        self.shared.schedules.read(file)
         try:
             self.declare_at(place(file, line), when, args, kwargs)
         except BadDeclaration as wrong:

@@ -86,7 +86,7 @@ class Tasks(Hooked, Generic[S_co]):
         self.clients = Clients(client)
         self._tasks: dict[str, Task] = {}
         self._shared = Shared(lifespan, self.clients, Schedules(name))
-        self._shared.schedules.files.add(file)
+        self._shared.schedules.read(file)
         self._schedules = [self._shared.schedules]
         self.hooks = self._shared.hooks
 
