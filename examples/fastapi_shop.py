@@ -1,7 +1,7 @@
 """A web shop with FastAPI: handlers enqueue, a worker does the work.
 
-uvicorn examples.fastapi_shop:app
 oncue up --tasks examples/fastapi_shop.py
+uvicorn examples.fastapi_shop:app
 """
 
 from collections.abc import AsyncIterator

@@ -40,6 +40,10 @@ RUN = {"task": "charge", "run_id": "01a1ec94-d625-7791-b549-7d4e80e220e7"}
         ({"kind": "reload", "files": ["a.py", "b.py"]}, "reload: a.py, b.py changed; the worker restarts"),
         ({"kind": "reloaded", "seconds": 0.61, "tasks": 5}, "reload: the worker has restarted in 610 ms with 5 tasks"),
         (
+            {"kind": "reloaded", "seconds": 0.61, "tasks": 5, "queues": ["default", "mail"]},
+            "reload: the worker has restarted in 610 ms with 5 tasks and takes the queues default, mail",
+        ),
+        (
             {"kind": "schedule_applied", "key": "digest", "action": "change", "changes": {"schedule": {}}},
             "schedule digest: changed (schedule)",
         ),

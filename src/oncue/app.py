@@ -63,6 +63,7 @@ from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
+from oncue.services.taken_queues import taken_queues
 from oncue.settings import Settings
 from oncue.storage.open import storage_url
 from oncue.tasks import Tasks
@@ -120,7 +121,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     collecting.settle()
                     complete.set()
                     base = started(engine, settings, at)
-                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), key)
+                    ready(started_with_worker(base, of_worker, supervisor, schedules), key)
                     systemd.ready(clock)
                     await log_problems(engine, settings, SystemClock())
                 await working
@@ -197,7 +198,7 @@ async def worker(settings: Settings, ready: Ready, *, apply: bool = False) -> in
                 if supervisor.begun.is_set():
                     schedules = (await first_of(applying(), working) if apply else None) or ()
                     base = started(engine, settings)
-                    ready(started_with_worker(base, of_worker, supervisor.tasks, schedules), None)
+                    ready(started_with_worker(base, of_worker, supervisor, schedules), None)
                     systemd.ready(clock)
                 await working
     return ended(supervisor)
@@ -290,9 +291,10 @@ async def _work(start: Start, channel: Channel) -> int:
     settings, clock = start.settings, SystemClock()
     sys.dont_write_bytecode = settings.reload  # of two saves within a second Python would take the first one's bytecode
     logs.configure("worker", settings, worker=str(start.worker_id))
-    numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
-    count_log_lines(numbers)
     tasks = load_registry(settings) if settings.notify != "only" else Tasks()
+    bounds = Bounds(taken_queues(settings, tasks).taken)
+    numbers = Numbers(bounds, Roles.WORKER) if settings.counting else SILENT
+    count_log_lines(numbers)
     async with tracing(settings, clock, "worker", numbers) as spans, lifespans(tasks):
         while True:
             try:  # the database may become available again: better to wait than to exit

@@ -37,7 +37,8 @@ def _sentence(line: dict[str, Any]) -> str:
         case "reload":
             return f"reload: {', '.join(line['files'])} changed; the worker restarts"
         case "reloaded":
-            return f"reload: the worker has restarted in {_length(line['seconds'])} with {line['tasks']} tasks"
+            queues = f" and takes the queues {', '.join(line['queues'])}" if "queues" in line else ""
+            return f"reload: the worker has restarted in {_length(line['seconds'])} with {line['tasks']} tasks{queues}"
         case "schedule_applied":
             changed = f" ({', '.join(line['changes'])})" if line["changes"] else ""
             return f"schedule {line['key']}: {_APPLIED.get(line['action'], line['action'])}{changed}"

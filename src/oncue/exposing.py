@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from oncue import __version__, logs
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
+from oncue.domain.placement import DEFAULT_QUEUE
 from oncue.engines.port import Engine
 from oncue.log import log
 from oncue.metrics import table
@@ -29,7 +30,7 @@ Check = Callable[[], Awaitable[str | None]]  # tells what is wrong, if anything 
 def exposing(settings: Settings, clock: SystemClock, *roles: Roles) -> Exposed:
     """Return what this process tells of itself. Invalid: not with this metrics token."""
     read_token(settings)  # before anything is opened
-    exposed = Exposed(clock, *roles, queues=settings.queues, counting=settings.counting)
+    exposed = Exposed(clock, *roles, queues=settings.queues or (DEFAULT_QUEUE,), counting=settings.counting)
     exposed.numbers.read(table.CLOCK_OFFSET, lambda: {(): clock.ahead() / SECOND})
     count_log_lines(exposed.numbers)
     return exposed

@@ -9,6 +9,7 @@ import msgspec
 
 from oncue import __version__
 from oncue.engines.port import Engine
+from oncue.services.supervisor import WorkerSupervisor
 from oncue.settings import Settings
 from oncue.tracing.open import can_export
 
@@ -25,6 +26,7 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     tasks: tuple[str, ...] = ()
     schedules: tuple[str, ...] = ()  # that code declares, in words
     queues: tuple[str, ...] = ()
+    not_taken: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # queues, and the tasks that name them
     slots: dict[str, int] = msgspec.field(default_factory=dict)
     metrics: str = "off"
     traces: str = "off"
@@ -40,10 +42,18 @@ def started(engine: Engine, settings: Settings, address: str | None = None) -> S
 
 
 def started_with_worker(
-    base: Started, settings: Settings, tasks: tuple[str, ...], schedules: tuple[str, ...] = ()
+    base: Started, settings: Settings, supervisor: WorkerSupervisor, schedules: tuple[str, ...] = ()
 ) -> Started:
     slots = {"async": settings.concurrency, "threads": settings.threads, "processes": settings.processes}
-    return msgspec.structs.replace(base, tasks=tasks, schedules=schedules, queues=settings.queues, slots=slots)
+    queues = supervisor.queues
+    return msgspec.structs.replace(
+        base,
+        tasks=supervisor.tasks,
+        schedules=schedules,
+        queues=queues.taken,
+        not_taken=queues.not_taken,
+        slots=slots,
+    )
 
 
 def shown_database(url: str) -> str:

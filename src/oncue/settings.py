@@ -52,7 +52,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worker_name: str = setting(
         "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
     )
-    queues: tuple[str, ...] = setting(("default",), "The queues a worker takes runs from.", WORKER)
+    queues: tuple[str, ...] = setting(
+        (),
+        "The queues a worker takes runs from. Not set: `default`, and in `up` and `dev` those that the tasks name.",
+        WORKER,
+    )
     labels: tuple[str, ...] = setting((), "A worker's labels, such as `gpu` or a region.", WORKER)
     concurrency: int = setting(1_000, "Slots for async tasks in one worker.", WORKER, least=1, most=100_000)
     threads: int = setting(32, "Slots for sync tasks in one worker, each a thread.", WORKER, least=1, most=1_000)

@@ -88,6 +88,21 @@ def test_a_worker_has_its_own_queues_as_labels_and_no_others() -> None:
     }
 
 
+def test_queues_that_a_worker_takes_later_have_series_too_as_far_as_there_is_room() -> None:
+    exposed = Exposed(FakeClock(), Roles.WORKER, queues=["default"])
+    exposed.know(["default", "mail"])
+    exposed.know([f"q{n}" for n in range(30)])
+    worker = Numbers(Bounds(["default", "mail", *(f"q{n}" for n in range(18))]), Roles.WORKER)
+    for queue in ("default", "mail", "q17", "q18"):
+        worker.observe(table.START_LAG, queue, "high", value=1)
+    exposed.workers.heard("a worker", tuple(worker.series()))
+
+    found = exposed.text().decode()
+    assert all(
+        f'oncue_start_lag_seconds_count{{queue="{queue}"' in found for queue in ("default", "mail", "q17", OTHER)
+    )
+
+
 def test_a_process_tells_of_a_bounded_number_of_series() -> None:
     """All that users could multiply, each in ten thousand versions; and everything else there is, in one process."""
     queues = [f"queue{n}" for n in range(10_000)]

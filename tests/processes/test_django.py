@@ -42,7 +42,7 @@ def test_a_view_enqueues_in_its_transaction_and_a_worker_of_the_project_runs_it(
         from django.test.utils import override_settings
 
         call_command("migrate", run_syncdb=True, verbosity=0)
-        fleet.start("up", "--queues", "default,mail", tasks=Path("oncue.contrib.django"), env=project)
+        fleet.start("up", tasks=Path("oncue.contrib.django"), env=project)
         fleet.ready(workers=1)
         server = {"url": f"http://127.0.0.1:{fleet.port}", "api_key": fleet.key}
         try:

@@ -10,6 +10,7 @@ import pytest
 from oncue.domain.instants import SECOND, Duration
 from oncue.executors.task_files import TaskFiles
 from oncue.services.reloading import INTERVAL, MOMENT, Reloading, woken_by_changes
+from oncue.services.taken_queues import TakenQueues
 from oncue.testing.clock import FakeClock
 
 
@@ -18,6 +19,7 @@ class Supervisor:
         self.reloads = 0
         self.acts: list[Callable[[], None]] = []
         self.tasks = ("one", "two")
+        self.queues = TakenQueues(("default", "mail"))
 
     def reload(self) -> None:
         self.reloads += 1

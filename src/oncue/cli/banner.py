@@ -13,6 +13,7 @@ from oncue import logs
 from oncue.domain.plain_text import printable
 from oncue.lifecycle import Started
 from oncue.log import log
+from oncue.services.taken_queues import log_not_taken, not_taken_in_words
 from oncue.settings import Settings
 
 SHOWN_TASKS = 3
@@ -38,6 +39,7 @@ def announce(settings: Settings, as_json: bool, started: Started, key: str | Non
     sys.stdout.flush()
     if not banner:
         log.info("Started", kind="started", **_logged(started))
+        log_not_taken(started.queues, started.not_taken)
     if key != shown_key:
         log.info("The admin key was created; it is in this file", kind="admin_key_created", file=str(file))
 
@@ -45,6 +47,7 @@ def announce(settings: Settings, as_json: bool, started: Started, key: str | Non
 def _logged(started: Started) -> dict[str, Any]:
     """Return the fields of the log line: of the tasks their count, and the first ones."""
     said: dict[str, Any] = msgspec.to_builtins(started)
+    said.pop("not_taken", None)  # has a line of its own
     if started.tasks:
         said |= {"task_count": len(started.tasks), "tasks": started.tasks[:LOGGED_TASKS]}
     if started.schedules:
@@ -63,6 +66,8 @@ def shown(started: Started, key_file: Path) -> str:
     rows = [("database", f"{started.database}, schema {started.schema}", "", "")]
     if started.tasks:
         rows.append(("tasks", _some(started.tasks), "queues", ", ".join(started.queues)))
+    if words := not_taken_in_words(started.queues, started.not_taken):
+        rows.append(("note", words, "", ""))
     rows += [("" if number else "schedule", words, "", "") for number, words in enumerate(_first(started.schedules))]
     if started.slots:
         rows.append(("slots", ", ".join(f"{most} {kind}" for kind, most in started.slots.items()), "", ""))

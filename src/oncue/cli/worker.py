@@ -9,6 +9,7 @@ import click
 
 from oncue.cli.roles import SAYING, WHO_SENDS, options, run
 from oncue.cli.settings_options import options_of
+from oncue.domain.placement import DEFAULT_QUEUE
 from oncue.settings import Roles
 
 EXAMPLES = """\b
@@ -24,7 +25,7 @@ once.
 
 @click.command("worker", epilog=EXAMPLES)
 @click.option("--apply", is_flag=True, help="Apply the schedules that the tasks declare.")
-@options(options_of(Roles.WORKER), WHO_SENDS, SAYING)
+@options(options_of(Roles.WORKER, queues=(DEFAULT_QUEUE,)), WHO_SENDS, SAYING)
 def command(as_json: bool, apply: bool, **given: Any) -> None:
     """Run a worker only.
 

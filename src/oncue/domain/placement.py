@@ -48,11 +48,14 @@ def _round_up(amount: int) -> int:
     return -(-amount // grain) * grain
 
 
+DEFAULT_QUEUE = "default"
+
+
 class ClassKey(msgspec.Struct, frozen=True):
     """What decides which workers can take a run, as one value. Engines intern it as a small number."""
 
     task: str
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     priority: Priority = Priority.NORMAL
     labels: tuple[str, ...] = ()
     size: Resources = Resources()
@@ -88,7 +91,7 @@ class Offer(msgspec.Struct, frozen=True):
     """What one worker can run."""
 
     tasks: frozenset[str]
-    queues: frozenset[str] = frozenset({"default"})
+    queues: frozenset[str] = frozenset({DEFAULT_QUEUE})
     labels: frozenset[str] = frozenset()
     resources: Resources = Resources()
     slots: Mapping[str, int] = {}  # by task, where it differs from the resources' slots

@@ -46,6 +46,10 @@ class Exposed:
         self.workers = Gathered(self._bounds)
         self.tick = Tick(clock, self.numbers)
 
+    def know(self, queues: Sequence[str]) -> None:
+        """Give these queues series of their own, as far as there is room."""
+        self._bounds.know(queues)
+
     def shared_text(self) -> bytes:
         """Return the text, at most a second old: however many clients ask, the event loop has other work to do."""
         now = self._clock.monotonic()

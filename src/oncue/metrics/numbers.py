@@ -40,9 +40,17 @@ class Bounds:
     """Which names get a series of their own: the first that come. A counter must not move from one label to another."""
 
     def __init__(self, queues: Sequence[str] = ()) -> None:
-        self._names = {"task": dict[str, None](), "queue": dict.fromkeys(queues[:MOST_QUEUES])}
-        self._most = {"task": MOST_TASKS, "queue": len(self._names["queue"])}
+        self._names = {"task": dict[str, None](), "queue": dict[str, None]()}
+        self._most = {"task": MOST_TASKS, "queue": 0}
         self._sets: dict[Metric, set[Labels]] = {}
+        self.know(queues)
+
+    def know(self, queues: Sequence[str]) -> None:
+        """Let these queues have series of their own. A worker tells them once it has loaded its tasks."""
+        names = self._names["queue"]
+        new = [name for name in dict.fromkeys(queues) if name not in names]
+        names.update(dict.fromkeys(new[: MOST_QUEUES - len(names)]))
+        self._most["queue"] = len(names)
 
     def fit(self, metric: Metric, labels: Labels) -> Labels:
         """Return the labels to count under."""

@@ -15,6 +15,7 @@ from oncue.domain.load import Load
 from oncue.domain.run import Claimed, Settlement
 from oncue.metrics.numbers import Series
 from oncue.services.capacity import Left
+from oncue.services.taken_queues import TakenQueues
 from oncue.settings import Settings
 from oncue.tasks.schedules import DeclaredSet
 
@@ -64,6 +65,7 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
     classes: tuple[ClassId, ...]
     tasks: tuple[str, ...] = ()  # that it has, in its first message
     declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares, in its first message
+    queues: TakenQueues = TakenQueues()  # in its first message
     asked_at: Instant = NEVER  # when it asked to be registered (monotonic), in its first message
 
 

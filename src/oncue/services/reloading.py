@@ -13,6 +13,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.executors.task_files import TaskFiles
 from oncue.log import log
 from oncue.services.supervisor import WorkerSupervisor
+from oncue.services.taken_queues import TakenQueues, log_not_taken
 
 INTERVAL = Duration(SECOND)  # between two looks at the files
 MOMENT = Duration(100 * MILLISECOND)  # without a change, after one: an editor may still be writing
@@ -33,6 +34,7 @@ class Reloading:
         self._began: Instant | None = None  # of the reload that has not ended, monotonic
         self._apply = apply
         self._reloaded = False  # what the new code declares is to be applied
+        self._queues = TakenQueues()  # before the reload
         supervisor.then(self._registered)
 
     async def run_once(self) -> Duration:
@@ -55,7 +57,13 @@ class Reloading:
         if self._began is not None:
             took = round((self._clock.monotonic() - self._began) / SECOND, 2)
             self._began, self._reloaded = None, True
-            log.info("The worker has restarted", kind="reloaded", seconds=took, tasks=len(self._supervisor.tasks))
+            queues = self._supervisor.queues
+            changed = {"queues": queues.taken} if queues.taken != self._queues.taken else {}
+            tasks = len(self._supervisor.tasks)
+            log.info("The worker has restarted", kind="reloaded", seconds=took, tasks=tasks, **changed)
+            if queues != self._queues:
+                log_not_taken(queues.taken, queues.not_taken)
+        self._queues = self._supervisor.queues
 
 
 @asynccontextmanager

@@ -35,6 +35,7 @@ from oncue.services.channel import (
     Worn,
 )
 from oncue.services.supervised_worker import SupervisedWorker
+from oncue.services.taken_queues import TakenQueues
 from oncue.settings import Settings
 from oncue.tasks.schedules import DeclaredSet
 
@@ -82,6 +83,7 @@ class WorkerSupervisor:
         self.begun = asyncio.Event()  # a worker takes runs, or none can before the next reload
         self.tasks: tuple[str, ...] = ()  # that it has
         self.declared: tuple[DeclaredSet, ...] = ()  # the schedules that its code declares
+        self.queues = TakenQueues()
         self.problem: str | None = None  # why no worker can be started with this configuration
         self._exposed.numbers.read(table.WORKER_UP, lambda: {(): self.unready() is None})
         self._exposed.numbers.read(table.BEAT_AGE, self._beat_age)
@@ -276,11 +278,11 @@ class WorkerSupervisor:
         while (said := await kept.channel.receive()) is not None:
             kept.alive_at = self._clock.monotonic()
             match said:
-                case Ready(classes, tasks, declared, asked_at):
+                case Ready(classes, asked_at=asked_at):
                     kept.classes = classes
                     if not kept.ready.is_set():
                         kept.beaten_at = min(kept.alive_at, asked_at)
-                        self._registered(kept, tasks, declared)
+                        self._registered(kept, said)
                 case Worn(worn_by):
                     kept.worn_by = worn_by
                     kept.worn.set()
@@ -295,8 +297,9 @@ class WorkerSupervisor:
                 case _:
                     pass
 
-    def _registered(self, kept: SupervisedWorker, tasks: tuple[str, ...], declared: tuple[DeclaredSet, ...]) -> None:
-        self.tasks, self.declared = tasks, declared
+    def _registered(self, kept: SupervisedWorker, said: Ready) -> None:
+        self.tasks, self.declared, self.queues = said.tasks, said.declared, said.queues
+        self._exposed.know(self.queues.taken)
         kept.ready.set()
         self.begun.set()
         for act in self._acts:

@@ -36,6 +36,7 @@ from oncue.services.loop import Loop
 from oncue.services.notice_secrets import NoticeSecrets
 from oncue.services.notifying import Notifier
 from oncue.services.supervisor import SAFE
+from oncue.services.taken_queues import taken_queues
 from oncue.services.timekeeper import Timekeeper
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
@@ -121,7 +122,8 @@ class WorkerProcess:
         collecting.settle()
         tasks = tuple(task.name for task in self._tasks)
         # Before the first claim: from here on there is something to finish.
-        self._channel.send(Ready((), tasks, self._tasks.declared(self._settings.build or None), self._beaten_at))
+        declared, queues = self._tasks.declared(self._settings.build or None), taken_queues(self._settings, self._tasks)
+        self._channel.send(Ready((), tasks, declared, queues, self._beaten_at))
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),
@@ -262,22 +264,22 @@ def _announced(task: Task) -> port.Task:
     return port.Task(task.name, task.schema(), msgspec.json.encode(task.defaults), task.roles)
 
 
-def queues_of(settings: Settings) -> tuple[str, ...]:
+def _with_notices(queues: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
     """Return the queues that a worker takes runs from, with the one of notices."""
     match settings.notify:
         case "off":
-            return settings.queues
+            return queues
         case "only":
             return (SYSTEM_QUEUE,)
         case "on":
-            return (*settings.queues, SYSTEM_QUEUE)
+            return (*queues, SYSTEM_QUEUE)
 
 
 def _offer(tasks: Tasks, settings: Settings) -> Offer:
     has = places(settings)
     return Offer(
         frozenset(task.name for task in tasks),
-        frozenset(queues_of(settings)),
+        frozenset(_with_notices(taken_queues(settings, tasks).taken, settings)),
         frozenset(settings.labels),
         Resources(
             int(settings.worker_cpu * 1_000) or machine.cpu_milli(),
