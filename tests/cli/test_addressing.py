@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import StandIn, command
 from tests.cli.standin import Request, Said
+from tests.cli.terminal import on_a_terminal
 
 from oncue.cli.main import main
 from oncue.cli.time_option import local_zone
@@ -222,6 +223,65 @@ class TestSeveral:
         assert (none.exit_code, none.stderr) == (1, 'Job 0000aaa1 "greeting" has no dead letter.\n')
         command("dead", "show", "greeting")
         assert server.lines[-1] == f"GET /v1/runs/{J2}", "one that was requeued, since none is open"
+
+
+class TestLettersOfATask:
+    """The name of a task is its newest dead letter; which one of several is run again or discarded is not guessed."""
+
+    @staticmethod
+    def holding(*letters: str) -> Any:
+        def answer(request: Request) -> Said:
+            match request.parts:
+                case ["lookup"]:
+                    return 200, {"tasks": [{"name": "charge", "match": "name"}], **by("prefix", J1)}
+                case ["dead-letters"]:
+                    found = [run(one, status="dead", task="charge") for one in letters]
+                    return 200, {"dead_letters": found, "next_page_token": None}
+                case ["dead-letters", _]:
+                    return 202, {"count": 1, "run_ids": [J2]}
+                case ["runs"]:
+                    return 200, {"runs": [run(R1, status="dead")], "next_page_token": None}
+            return 200, run(request.parts[1], status="dead", payload={"order": 4})
+
+        return answer
+
+    def test_the_newest_is_shown_and_it_is_said_of_how_many(self, stand_in: StandIn) -> None:
+        server = stand_in(self.holding(R1, J1, J2))
+
+        several = command("dead", "show", "charge", "-q")
+
+        assert (several.exit_code, several.stdout) == (0, f"{R1}\n")
+        assert several.stderr == "Run 0000ccc3 is the newest of 3 dead letters of task charge.\n"
+        assert server.requests[1].query == {"task": "charge", "limit": "20"}
+
+        server.answer = self.holding(J1)
+        assert command("dead", "show", "charge").stderr == "Run 0000aaa1 is the only dead letter of task charge.\n"
+        server.answer = self.holding()
+        assert command("dead", "show", "charge").stderr == "Run 0000ccc3 is the newest dead run of task charge.\n"
+        none = command("dead", "requeue", "charge")
+        assert (none.exit_code, none.stderr) == (1, "Task charge has no dead letter.\n")
+
+    @pytest.mark.parametrize(("verb", "verb_shown"), [("requeue", "Requeue"), ("discard", "Discard")])
+    def test_of_several_none_is_changed_without_a_yes(self, stand_in: StandIn, verb: str, verb_shown: str) -> None:
+        server = stand_in(self.holding(R1, J1, J2))
+
+        refused = command("dead", verb, "charge")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        first, why, head, *rows = refused.stderr.splitlines()
+        assert first == "Run 0000ccc3 is the newest of 3 dead letters of task charge."
+        assert why.startswith("Task charge has 3 dead letters. Use the id of one, --yes for the newest, or")
+        assert (head.split()[0], [row.split()[0] for row in rows]) == ("ID", ["0000ccc3", "0000aaa1", "0000bbb2"])
+        asked = on_a_terminal("dead", verb, "charge", typed="n\n", ends=1)
+        assert f"{verb_shown} it? [y/N]" in asked
+        assert "Nothing was changed." in asked
+        assert [line for line in server.lines if "POST" in line] == []
+
+        on_a_terminal("dead", verb, "charge", typed="y\n")
+        assert command("dead", verb, "charge", "--yes").exit_code == 0
+        server.answer = self.holding(J1)
+        assert command("dead", verb, "charge").exit_code == 0
+        changed = [request.body for request in server.requests if request.method == "POST"]
+        assert changed == [{"run_ids": [R1]}, {"run_ids": [R1]}, {"run_ids": [J1]}]
 
 
 class TestLongSearches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -15,8 +16,9 @@ from oncue.cli.each import on_each
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all
-from oncue.cli.naming import LETTER_HELP, job_id_of, letter_id_of
+from oncue.cli.naming import LETTER_HELP, as_table, find_letter, job_id_of, letters_counted
 from oncue.cli.output import Output, say_sentence
+from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
 from oncue.cli.sentences import id_shown
 from oncue.cli.showing import DEAD, show_run
@@ -25,11 +27,13 @@ from oncue.cli.time_option import TIME
 if TYPE_CHECKING:
     from oncue.client import Client, ClientError
     from oncue.client.call import Call
+    from oncue.client.naming import MeantRun
 
 EXAMPLES = f"""\b
 Examples:
   oncue dead list
   oncue dead show 84359e35
+  oncue dead show hello
   oncue dead requeue 84359e35 1b9d6bcd
   oncue dead requeue --all --task hello
   oncue dead discard --all --until "30d ago" --yes
@@ -37,6 +41,7 @@ Examples:
 {LETTER_HELP}
 """
 NAMES = {"payload_patch": "--patch"}
+MOST_SHOWN = 5  # of the letters of a task that one name may mean
 
 
 @click.group("dead", cls=Group, epilog=EXAMPLES)
@@ -80,7 +85,7 @@ def list_(url: str | None, output: Output, limit: int, job_id: str | None, **fil
 def show(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
     """Show a dead letter with payload and attempts."""
     with asking(url, as_json=output.as_json) as client:
-        on_each(given_runs, lambda run: _show(client, letter_id_of(client, run, closed=True), output), output)
+        on_each(given_runs, lambda run: _show(client, find_letter(client, run, closed=True).run_id, output), output)
 
 
 def _show(client: Client, run_id: UUID, output: Output) -> None:
@@ -155,9 +160,13 @@ def discard(url: str | None, output: Output, which: Which) -> None:
 
 def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], did: str, output: Output) -> None:
     """Ask for each letter by itself: the answer to many does not say which of them were left out."""
+    verb = {"Requeued": "requeue", "Discarded": "discard"}[did]
 
     def act(run: str) -> None:
-        run_id = letter_id_of(client, run)
+        found = find_letter(client, run)
+        if len(found.letters) > 1 and not which.yes:
+            _sure_of_newest(found, verb)
+        run_id = found.run_id
         answer = client.ask(build(run_id).plain())
         if not answer["count"]:
             raise _refusal(client, run_id, answer, output)
@@ -168,6 +177,19 @@ def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], 
         say_sentence(f"{did} 1 dead letter{some}.", output)
 
     on_each(which.given, act, output, NAMES)
+
+
+def _sure_of_newest(found: MeantRun, verb: str) -> None:
+    """Ask people whether they mean the newest of several letters of a task; scripts have to say so."""
+    if sys.stdin.isatty():
+        confirm(f"{verb.capitalize()} it?")
+        return
+    from oncue.client import ClientError
+
+    raise ClientError(
+        f"Task {found.task} has {letters_counted(found)}. Use the id of one, --yes for the newest, or --all --task "
+        f"{found.task} for all of them:\n{as_table(DEAD, found.letters[:MOST_SHOWN])}"
+    )
 
 
 def _refusal(client: Client, run_id: UUID, answer: Any, output: Output) -> ClientError:

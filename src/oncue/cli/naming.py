@@ -34,8 +34,8 @@ HELP = """JOB is an id or the last 6 or more digits of one, a key, or a name. Se
 standard input."""
 RUN_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest run.
 Several are accepted; - reads them from standard input."""
-LETTER_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest dead
-letter. Several are accepted; - reads them from standard input."""
+LETTER_HELP = """RUN is an id or the last 6 or more digits of one, the key or name of a job, or the name of a task: then
+its newest dead letter. Several are accepted; - reads them from standard input."""
 
 _JOBS: Table[FoundJob] = Table(
     "jobs",
@@ -124,22 +124,36 @@ def run_id_of(client: Client, given: str) -> UUID:
     return full_id(given) or _told(given, _found(client, find_run(client, given), "run"))
 
 
-def letter_id_of(client: Client, given: str, *, closed: bool = False) -> UUID:
-    """Return the id of the dead letter that is meant; of a job, its newest open one, or with `closed` one that was."""
-    from oncue.client.naming import find_letter, full_id
+def find_letter(client: Client, given: str, *, closed: bool = False) -> MeantRun:
+    """Return the dead letter that is meant; of a job or task, its newest open one, or with `closed` one that was."""
+    from oncue.client import naming
 
-    return full_id(given) or _told(
-        given, _found(client, find_letter(client, given, closed=closed), "run"), "newest dead letter"
-    )
+    if (full := naming.full_id(given)) is not None:
+        return naming.MeantRun(full)
+    found = _found(client, naming.find_letter(client, given, closed=closed), "run")
+    _told(given, found, "newest dead letter")
+    return found
 
 
 def _told(given: str, found: MeantRun, what: str = "newest") -> UUID:
-    """Say which run of a job is meant."""
+    """Say which run of a job or task is meant."""
+    shown = short_id(found.run_id)
     if (job := found.job) is not None:
         if job.match == "ended_name":
             say(f"Job {short_id(job.job_id)} {named(given)} has ended: {job.status}.", err=True)
-        say(f"Run {short_id(found.run_id)} is the {what} of job {short_id(job.job_id)} {named(job.name)}.", err=True)
+        say(f"Run {shown} is the {what} of job {short_id(job.job_id)} {named(job.name)}.", err=True)
+    elif found.task is not None:
+        said = {0: "newest dead run", 1: "only dead letter"}.get(len(found.letters))
+        say(f"Run {shown} is the {said or f'newest of {letters_counted(found)}'} of task {found.task}.", err=True)
     return found.run_id
+
+
+def letters_counted(found: MeantRun) -> str:
+    """`3 dead letters`."""
+    from oncue.client.naming import MOST_LETTERS
+
+    more = " or more" if len(found.letters) >= MOST_LETTERS else ""
+    return f"{len(found.letters)}{more} dead letters"
 
 
 def worker_id_of(client: Client, given: str) -> UUID:
@@ -221,8 +235,13 @@ def _found(client: Client, looking: Exchange[T], what: str) -> T:
 def _ambiguous(table: Table[Any], given: str, found: Sequence[Any]) -> ClientError:
     from oncue.client import ClientError
 
-    shown = click.unstyle("\n".join(lines_of(table, found, Output(form=Form.TABLE))))
-    return ClientError(f"Several {table.name} match {given!r}. Use the id of one, such as:\n{shown}")
+    words = f"Several {table.name} match {given!r}. Use the id of one, such as:"
+    return ClientError(f"{words}\n{as_table(table, found)}")
+
+
+def as_table(table: Table[T], found: Sequence[T]) -> str:
+    """Return these as they are listed on a terminal, for a message."""
+    return click.unstyle("\n".join(lines_of(table, found, Output(form=Form.TABLE))))
 
 
 _TABLES: dict[type, Table[Any]] = {FoundJob: _JOBS, FoundRun: _RUNS, FoundWorker: _WORKERS}

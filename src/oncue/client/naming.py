@@ -6,7 +6,7 @@ One rule for the clients and the command line. The server looks a text up (`GET 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,13 +15,15 @@ from oncue.client import dead_letters, fleet, runs
 from oncue.client.asking import Asker, Exchange, ask
 from oncue.client.call import following
 from oncue.client.errors import Ambiguous, NotFound
-from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
+from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker
+from oncue.shapes.runs import DeadLetter
 
 T = TypeVar("T", FoundJob, FoundRun, FoundWorker)
 
 ONLY_BEGINS = "prefix"  # a match that helps to complete a name, and names no object
 SHORT_ID = 8  # digits
 MOST_PAGES = 50  # of dead letters, 200 each, among which one of a job is looked for
+MOST_LETTERS = 20  # of a task: so many are counted, to say of how many the newest is meant
 
 
 class OfJob(Protocol):
@@ -47,10 +49,13 @@ WorkerRef = OfWorker | UUID | str
 
 
 class MeantRun(msgspec.Struct, frozen=True):
-    """A run that a text means: by its id, or as the newest run of `job`."""
+    """A run that a text means: by its id, as the newest run of `job`, or as the newest dead letter of `task`."""
 
     run_id: UUID
     job: FoundJob | None = None
+    task: str | None = None
+    letters: tuple[DeadLetter, ...] = ()
+    """the open dead letters of the task, newest first, and not all of them if there are many"""
 
 
 def job_id_of(asker: Asker, job: JobRef) -> Exchange[UUID]:
@@ -85,9 +90,12 @@ def find_worker(asker: Asker, text: str | UUID) -> Exchange[FoundWorker]:
 
 def find_run(asker: Asker, text: str | UUID) -> Exchange[MeantRun]:
     """Find a run; of a job, its newest run."""
-    meant = yield from _run_or_job(asker, str(text))
-    if isinstance(meant, MeantRun):
-        return meant
+    meant = yield from _meant(asker, str(text))
+    match meant:
+        case MeantRun():
+            return meant
+        case FoundName(name=name):
+            raise _not_found(f"{name!r} is a task, not a run.", task=name)
     newest = yield from _newest(asker, meant, None)
     if newest is None:
         raise _has_no("run yet", meant)
@@ -95,50 +103,67 @@ def find_run(asker: Asker, text: str | UUID) -> Exchange[MeantRun]:
 
 
 def find_letter(asker: Asker, text: str | UUID, *, closed: bool = False) -> Exchange[MeantRun]:
-    """Find a dead letter; of a job, its newest that is open, or with `closed` else its newest dead run."""
-    meant = yield from _run_or_job(asker, str(text))
+    """Find a dead letter; of a job or task, its newest that is open, or with `closed` else its newest dead run."""
+    meant = yield from _meant(asker, str(text))
     if isinstance(meant, MeantRun):
         return meant
-    newest = yield from _newest_letter(asker, meant)
+    letters = yield from _letters(asker, meant)
+    newest = letters[0].run_id if letters else None
     if newest is None and closed:
         newest = yield from _newest(asker, meant, "dead")
     if newest is None:
         raise _has_no("dead letter", meant)
-    return MeantRun(newest, meant)
+    if isinstance(meant, FoundJob):
+        return MeantRun(newest, meant)
+    return MeantRun(newest, task=meant.name, letters=letters)
 
 
-def _newest(asker: Asker, job: FoundJob, status: str | None) -> Exchange[UUID | None]:
-    page = yield from ask(runs.page(job_id=job.job_id, status=status, limit=1), asker.retry_policy)
+def _newest(asker: Asker, of: FoundJob | FoundName, status: str | None) -> Exchange[UUID | None]:
+    page = yield from ask(runs.page(**_filter(of), status=status, limit=1), asker.retry_policy)
     return page.items[0].run_id if page.items else None
 
 
-def _newest_letter(asker: Asker, job: FoundJob) -> Exchange[UUID | None]:
-    """A page looks at some of the user's letters only, so that it may be empty although more follow."""
-    call = dead_letters.page(job_id=job.job_id, limit=1)
+def _letters(asker: Asker, of: FoundJob | FoundName) -> Exchange[tuple[DeadLetter, ...]]:
+    """The newest open dead letter of a job, the newest few of a task.
+
+    A page looks at some of the user's letters only, so that it may be empty although more follow."""
+    most = MOST_LETTERS if isinstance(of, FoundName) else 1
+    call, found = dead_letters.page(**_filter(of), limit=most), list[DeadLetter]()
     for _ in range(MOST_PAGES):
         page = yield from ask(call, asker.retry_policy)
-        if page.items or page.next_page_token is None:
-            return page.items[0].run_id if page.items else None
+        found += page.items
+        if len(found) >= most or page.next_page_token is None:
+            return tuple(found[:most])
         call = following(call, page.next_page_token)
-    words = f"Job {_called(job)} has no dead letter among your newest; see `oncue dead list --job {job.job_id}`."
-    raise _not_found(words)
+    if found:
+        return tuple(found)
+    option = " ".join(f"--{name.removesuffix('_id')} {value}" for name, value in _filter(of).items())
+    raise _not_found(f"{_called(of)} has no dead letter among your newest; see `oncue dead list {option}`.")
 
 
-def _run_or_job(asker: Asker, given: str) -> Exchange[MeantRun | FoundJob]:
+def _filter(of: FoundJob | FoundName) -> dict[str, Any]:
+    return {"task": of.name} if isinstance(of, FoundName) else {"job_id": of.job_id}
+
+
+def _meant(asker: Asker, given: str) -> Exchange[MeantRun | FoundJob | FoundName]:
+    """Find a run or a job, or if none is meant the task with this name."""
     found = yield from ask(fleet.lookup(given, kind="run,job,task"), asker.retry_policy)
     if found.runs:
         return MeantRun(_only("run", given, found.runs).run_id)
-    if not found.jobs and any(task.name == given for task in found.tasks):
-        raise _not_found(f"{given!r} is a task, not a run.", task=given)
+    task = next((task for task in found.tasks if task.name == given), None)
+    if task is not None and all(job.match == ONLY_BEGINS for job in found.jobs):
+        return task
     return _only("run", given, found.jobs)
 
 
-def _has_no(what: str, job: FoundJob) -> NotFound:
-    return _not_found(f"Job {_called(job)} has no {what}.")
+def _has_no(what: str, of: FoundJob | FoundName) -> NotFound:
+    return _not_found(f"{_called(of)} has no {what}.")
 
 
-def _called(job: FoundJob) -> str:
-    return f"{str(job.job_id)[-SHORT_ID:]} " + (f'"{job.name}"' if job.name else "(no name)")
+def _called(of: FoundJob | FoundName) -> str:
+    if isinstance(of, FoundName):
+        return f"Task {of.name}"
+    return f"Job {str(of.job_id)[-SHORT_ID:]} " + (f'"{of.name}"' if of.name else "(no name)")
 
 
 def full_id(text: str | UUID) -> UUID | None:
