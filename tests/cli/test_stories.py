@@ -158,6 +158,13 @@ class TestRefusals:
         assert (refused.exit_code, json.loads(refused.stderr)["run_status"]) == (1, "succeeded")
         assert "not a dead letter" in oncue("dead", "show", job_id).stderr
 
+    def test_an_unknown_task_is_named_with_the_likely_one(self, oncue: Oncue) -> None:
+        for arguments in (("enqueue", "helo"), ("jobs", "create", "--task", "helo")):
+            refused = oncue(*arguments)
+            assert (refused.exit_code, refused.stdout) == (1, "")
+            assert "task 'helo' is not registered; did you mean 'hello'? Registered: " in refused.stderr
+            assert refused.stderr.endswith("; check the spelling, or start a worker that has this task\n")
+
     def test_a_bad_key_is_told_with_where_keys_come_from(self, oncue: Oncue, monkeypatch: Any) -> None:
         monkeypatch.setenv("ONCUE_API_KEY", "oc_nobody")
 

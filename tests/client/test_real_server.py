@@ -113,7 +113,7 @@ def test_what_runs_things_is_listed_and_queues_are_paused(either: Either) -> Non
 def test_refusals_are_errors_with_their_fields(either: Either) -> None:
     client = either.client
 
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid, match=r"task 'helo' is not registered; did you mean 'hello'\? Reg") as refused:
         either(client.jobs.create(task="helo", priority="urgent"))
     assert sorted(one.path for one in refused.value.errors) == ["priority", "task"]
     with pytest.raises(NotFound):

@@ -84,8 +84,13 @@ def read_fields(
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return advice for a name that is not among the known ones."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else "check the spelling"
+    close = nearest(name, known)
+    return "check the spelling" if close is None else f"did you mean {close!r}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like this one. None: none is."""
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
 def object_of(

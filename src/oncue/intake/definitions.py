@@ -54,8 +54,7 @@ def _defined(
         problems += wrong.problems
     named = {problem.path.partition(".")[0] for problem in problems}
     if task is None and "task" not in named:
-        message = "is not registered; check the spelling, or start a worker that has this task"
-        problems.append(Problem("task", "unknown_task", message))
+        problems.append(Problem("task", "unknown_task", intake.task_registry.not_found(raw["task"], author.role)))
     if task is not None and "payload" not in named:
         problems += problems_with(intake, task, raw.get("payload") or {})
     if problems:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -14,16 +15,19 @@ import msgspec
 
 from oncue.clock import Clock
 from oncue.domain.errors import Problem
+from oncue.domain.fields import nearest
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
 from oncue.domain.secret_refs import HOW
-from oncue.engines.port import Fleet, Task
+from oncue.engines.port import Fleet, Role, Task
 from oncue.log import log
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
 MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
 MOST_PROBLEMS = 100  # reported of one payload
 LONGEST_MESSAGE = 200  # characters
+MOST_NAMED = 5  # tasks, where one is not found
+MOST_COMPARED = 200  # names of about the same length: a request may have many unknown ones
 
 
 class TaskRegistry:
@@ -51,6 +55,18 @@ class TaskRegistry:
         if not fresh or name not in self._tasks:
             await self._look(again=fresh)
         return self._tasks.get(name)
+
+    def not_found(self, name: str, role: Role) -> str:
+        """Say that no task has this name, which one is meant perhaps, and some that a user of this role may use."""
+        names = sorted(task.name for task in self._tasks.values() if role in task.roles)
+        wrong = f"task {printable(name)!r} is not registered"
+        if not names:
+            return f"{wrong}, and no other task is; start a worker that has this task"
+        alike = nearest(name, nsmallest(MOST_COMPARED, names, key=lambda one: abs(len(one) - len(name))))
+        meant = "." if alike is None else f"; did you mean {printable(alike)!r}?"
+        some = ", ".join(printable(one) for one in names[:MOST_NAMED])
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{wrong}{meant} Registered: {some}{more}; check the spelling, or start a worker that has this task"
 
     async def _look(self, *, again: bool) -> None:
         """Read the tasks from the database as of now. Reads run one by one, and one serves all that waited for it."""
