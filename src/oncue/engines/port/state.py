@@ -401,7 +401,10 @@ class Fleet(Protocol):
     async def workers(self) -> list[Worker]: ...
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
-        """Register tasks that workers can run; the newest of a name wins. They stay known when their workers go."""
+        """Register tasks that workers can run; the newest of a name wins. They stay known when their workers go.
+
+        Rows of the outbox that are kept and name one of them are tried again at once.
+        """
         ...
 
     async def tasks(self) -> list[Task]: ...

@@ -12,6 +12,8 @@ from oncue.engines.port import Beat, CancelRequest, Task, Worker
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 
+MOST_WOKEN = 10_000  # rows of the outbox that wait for a task when it is registered; more are retried a little later
+
 _SQL = statements("oncue.engines.postgres")
 
 
@@ -79,6 +81,8 @@ class PostgresFleet:
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = sorted((task.name, task.schema, task.defaults, list(task.roles), now) for task in tasks)
         await self._store.write(lambda c: c.executemany(_SQL["announce"], announced))
+        # Afterwards: a pass over the outbox that has not seen the tasks yet may still be writing what it keeps.
+        await self._store.fetch(_SQL["outbox_wake"], [name for name, *_ in announced], MOST_WOKEN)
 
     async def tasks(self) -> list[Task]:
         found = await self._store.fetch("select * from tasks order by task")
