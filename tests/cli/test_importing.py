@@ -140,6 +140,9 @@ class crontab:  # noqa: N801  # its name decides
     def __init__(self, minute: Any = "*", hour: Any = "*", day_of_week: str = "*", day_of_month: str = "*") -> None:
         self._orig_minute, self._orig_hour, self._orig_month_of_year = minute, hour, "*"
         self._orig_day_of_week, self._orig_day_of_month = day_of_week, day_of_month
+        self.day_of_week, self.day_of_month = (
+            {int(text) for text in one.split(",") if text.isdigit()} for one in (day_of_week, day_of_month)
+        )
 
 
 class solar:  # noqa: N801
@@ -189,6 +192,10 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
             "task": "shop.mail",
             "schedule": app.crontab(minute="0", hour="0", day_of_week="5", day_of_month="13"),
         },
+        "first mondays": {
+            "task": "shop.mail",
+            "schedule": app.crontab(minute="0", hour="9", day_of_week="1", day_of_month="1-7"),
+        },
         "unknown": {"task": "shop.unknown", "schedule": 10, "args": [1]},
     }
     module = ModuleType("shop_of_celery")
@@ -203,8 +210,10 @@ def test_a_beat_schedule_becomes_jobs(app: Any, tmp_path: Path) -> None:
     jobs = imported(result.stdout, tmp_path)
 
     assert result.exit_code == 0
-    assert list(jobs) == ["add-every-30-s", "digest", "often"]
-    first, digest, often = jobs.values()
+    assert list(jobs) == ["add-every-30-s", "digest", "often", "first-mondays"]
+    assert 'with these names: @tasks.task("shop.add").' in result.stdout
+    first, digest, often, mondays = jobs.values()
+    assert mondays["schedule"] == {"cron": "0 9 * * 1#1", "timezone": "Europe/Berlin"}
     assert (first["task"], first["schedule"], first["payload"]) == ("shop.add", {"every": "30s"}, {"x": 2, "y": 3})
     assert "queue" not in first
     assert digest["schedule"] == {"cron": "0 9 * * mon-fri", "timezone": "Europe/Berlin"}
@@ -213,7 +222,8 @@ def test_a_beat_schedule_becomes_jobs(app: Any, tmp_path: Path) -> None:
     for reason in (
         "not translated: the option priority=3",
         "none that follows the sun",
-        "Celery needs the day of the month and the weekday to match",
+        'Write the cron "0 0 * * 5", and begin the task with: if ctx.scheduled_for',
+        '.astimezone(ZoneInfo("Europe/Berlin")).day not in (13,): return',
         "the names of the arguments [1] are unknown",
     ):
         assert reason in result.stdout

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -352,7 +353,7 @@ class TestChecks:
             ({"transactional": "yes"}, r"E002.*OPTIONS\['transactional'\] must be a bool, not 'yes'"),
             ({"database": "other", "api_key": "k1"}, "E004.*DATABASES has no 'other'"),
             ({"url": "shop"}, "E006.*'shop' is not the address of a server"),
-            ({"url": "https://oncue.example.org"}, "W001.*no API key"),
+            ({"url": "https://oncue.example.org", "transactional": False}, "W001.*no API key"),
         ],
     )
     def test_what_is_missing_or_wrong_is_named(
@@ -375,3 +376,36 @@ class TestChecks:
 
     def test_settings_that_are_complete_are_fine(self) -> None:
         assert backend(api_key="k1").check() == []
+
+    def test_no_key_is_needed_to_enqueue_in_transactions(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("ONCUE_API_KEY", raising=False)
+        assert backend(transactional=True).check() == []
+
+    @pytest.mark.parametrize(
+        ("declared", "said"),
+        [
+            (
+                "@task(timeout='30x')\ndef send(): ...",
+                r"E007 shop_\d\.tasks: Task 'shop_\d\.tasks\.send': timeout.*'30x'",
+            ),
+            (
+                "@task(isolation='thread')\ndef send(): ...",
+                r"E007 shop_\d\.tasks: .*'thread' is unknown; write 'process'",
+            ),
+            (
+                "import nowhere",
+                r"W004 shop_\d\.tasks cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+            ),
+        ],
+    )
+    def test_what_apps_declare_wrong_is_named(
+        self, declared: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    ) -> None:
+        name = f"shop_{request.node.callspec.indices['said']}"
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        (tmp_path / name / "tasks.py").write_text(f"from tests.contrib.till.tasks import task\n{declared}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        with override_settings(INSTALLED_APPS=[*APPS, name]):
+            [found] = backend(api_key="k1").check()
+        assert re.search(said, f"{found.id} {found.msg}"), found

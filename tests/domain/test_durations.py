@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oncue.domain.errors import Invalid
+from oncue.domain.fields import duration
 from oncue.domain.instants import (
     DAY,
     HOUR,
@@ -59,6 +60,12 @@ def test_what_is_not_a_duration_is_refused_by_name(text: str) -> None:
 
     [problem] = refused.value.problems
     assert (problem.path, problem.code) == ("timeout", "bad_duration")
+
+
+@pytest.mark.parametrize("number", [600, "600", 1.5])
+def test_a_number_is_shown_with_its_unit(number: float | str) -> None:
+    with pytest.raises(Invalid, match=f'; {number} seconds is "{number}s"$'):
+        duration()(number, "timeout")
 
 
 @pytest.mark.parametrize("text", ["0s", "0ms", "999ms", "PT0S", "3661d", "999999999999w", "P999999D"])

@@ -109,6 +109,12 @@ class TestEnqueue:
             {"at": "2027-01-31T09:00:00Z"},
         ]
 
+    def test_a_call_that_was_not_awaited_is_named(self) -> None:
+        with pytest.warns(
+            RuntimeWarning, match=r"billing\.charge\.enqueue_in\(…\): write await, or \.sync\.enqueue_in"
+        ):
+            charge.enqueue_in("10m", order=7)  # type: ignore[unused-coroutine]  # that is the point
+
     def test_an_instant_needs_a_time_zone(self, on: Any) -> None:
         with pytest.raises(ValueError, match="has no time zone"):
             on()(hello, "enqueue_at", datetime(2027, 1, 31, 9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -17,11 +17,8 @@ from oncue.cli.imported import Entry, key_of
 from oncue.domain.errors import Invalid
 from oncue.domain.plain_json import is_not_finite
 
-HEADER = (
-    "Translated from the beat_schedule of a Celery app by `oncue import celery`. Look through it, then:",
-    'oncue apply FILE --dry-run. Workers need tasks with these names: @tasks.task("shop.tasks.add").',
-)
 FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+WEEKS = {"1-7": 1, "8-14": 2, "15-21": 3, "22-28": 4}  # the days on which a weekday comes for the nth time
 
 
 def load_app(source: str) -> Any:
@@ -38,6 +35,16 @@ def load_app(source: str) -> Any:
         if hasattr(getattr(module, one, None), "conf"):
             return getattr(module, one)
     raise Invalid.of("APP", "no_app", f"{name} has no Celery app {attribute or 'app'!r}; write it as shop.celery:app")
+
+
+def header(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return the first lines of the file, with the name of one of its tasks as the example."""
+    names = [entry.job["task"] for entry in entries if entry.job is not None]
+    example = f': @tasks.task("{names[0]}")' if names else ""
+    return (
+        "Translated from the beat_schedule of a Celery app by `oncue import celery`. Look through it, then:",
+        f"oncue apply FILE --dry-run. Workers need tasks with these names{example}.",
+    )
 
 
 def read_celery(app: Any) -> Iterator[Entry]:
@@ -82,7 +89,7 @@ def _entry(app: Any, name: str, entry: Mapping[str, Any], zone: str) -> Entry:
 def _schedule(schedule: Any, zone: str) -> dict[str, str]:
     kinds = {kind.__name__ for kind in type(schedule).__mro__}
     if "crontab" in kinds:
-        return {"cron": _cron(schedule), "timezone": zone}
+        return {"cron": _cron(schedule, zone), "timezone": zone}
     every = _seconds(getattr(schedule, "run_every", schedule))
     if "solar" in kinds or isinstance(every, bool) or not isinstance(every, int | float):
         raise ValueError("oncue has cron, every and calendar schedules, and none that follows the sun or other events")
@@ -93,12 +100,19 @@ def _seconds(length: Any) -> Any:
     return length.total_seconds() if isinstance(length, timedelta) else length
 
 
-def _cron(schedule: Any) -> str:
+def _cron(schedule: Any, zone: str) -> str:
     """Return its five fields. Celery runs when both the day of the month and the weekday match, cron when one does."""
-    fields = [_field(getattr(schedule, f"_orig_{field}")) for field in FIELDS]
-    if not fields[2].startswith("*") and not fields[4].startswith("*"):
-        raise ValueError("Celery needs the day of the month and the weekday to match, oncue's cron one of the two")
-    return " ".join(fields)
+    minute, hour, day, month, weekday = (_field(getattr(schedule, f"_orig_{field}")) for field in FIELDS)
+    if not day.startswith("*") and not weekday.startswith("*"):
+        if (nth := WEEKS.get(day)) is None:
+            days = ", ".join(map(str, sorted(schedule.day_of_month)))
+            raise ValueError(
+                "Celery needs the day of the month and the weekday to match, oncue's cron one of the two. Write the "
+                f'cron "{minute} {hour} * {month} {weekday}", and begin the task with: '
+                f'if ctx.scheduled_for.astimezone(ZoneInfo("{zone}")).day not in ({days},): return'
+            )
+        day, weekday = "*", ",".join(f"{one}#{nth}" for one in sorted(schedule.day_of_week))
+    return f"{minute} {hour} {day} {month} {weekday}"
 
 
 def _field(value: Any) -> str:

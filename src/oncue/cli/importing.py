@@ -74,12 +74,12 @@ def crontab(clock: Clock, file: str, system: bool, timezone: str | None, name: s
 @click.pass_obj
 def celery(clock: Clock, app: str, name: str | None, as_json: bool) -> None:
     """Translate the beat_schedule of a Celery app."""
-    from oncue.cli.celery_app import HEADER, load_app, read_celery
+    from oncue.cli.celery_app import header, load_app, read_celery
     from oncue.cli.imported import print_file
 
     with refusals({}, as_json=as_json):
         entries = list(read_celery(load_app(app)))
-    print_file(name or "celery", entries, HEADER, clock.now(), as_json=as_json)
+    print_file(name or "celery", entries, header(entries), clock.now(), as_json=as_json)
 
 
 def _text_of(file: str) -> str:

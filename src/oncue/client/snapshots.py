@@ -16,6 +16,7 @@ from oncue.client.call import Call, Page
 from oncue.client.html import table_of
 from oncue.client.methods import Method, asks_job, own
 from oncue.client.resources import Jobs, Runs
+from oncue.domain.models import validated
 from oncue.shapes.jobs import Job as JobData
 from oncue.shapes.jobs import JobFields
 from oncue.shapes.runs import Run as RunData
@@ -140,7 +141,7 @@ def _returning(run: Any, kind: Any) -> Any:
     if kind is None:
         return run
     here = run.status == "succeeded" and "result" not in run.large and "result" not in run.degraded
-    read = msgspec.structs.replace(run, result=msgspec.convert(run.result, kind) if here else None)
+    read = msgspec.structs.replace(run, result=msgspec.convert(run.result, kind, dec_hook=validated) if here else None)
     vars(read).update(vars(run), returns=kind)
     return read
 

@@ -10,7 +10,15 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from oncue.domain.errors import Invalid, Problem
-from oncue.domain.instants import DURATION_PATTERN, MILLISECOND, Duration, Instant, parse_duration, parse_instant
+from oncue.domain.instants import (
+    DURATION_PATTERN,
+    MILLISECOND,
+    Duration,
+    Instant,
+    parse_duration,
+    parse_instant,
+    seconds_hint,
+)
 from oncue.domain.plain_text import printable
 
 Reader = Callable[[Any, str], Any]
@@ -196,7 +204,8 @@ def duration(least: Duration = MILLISECOND) -> Reader:
     @takes(type="string", pattern=DURATION_PATTERN, examples=["30s"])
     def read(raw: Any, path: str) -> Duration:
         if not isinstance(raw, str):
-            raise Invalid.of(path, "wrong_type", 'must be a string like "250ms", "30s", "5m", "2h" or "7d"')
+            message = f'must be a string like "250ms", "30s", "5m", "2h" or "7d"{seconds_hint(raw)}'
+            raise Invalid.of(path, "wrong_type", message)
         return parse_duration(raw, path, least=least)
 
     return read

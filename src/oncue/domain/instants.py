@@ -111,6 +111,7 @@ _ISO = re.compile(
     r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,9})M)?(?:(\d{1,10})(?:\.(\d{1,6}))?S)?)?)",
     re.ASCII,
 )
+_NUMBER = re.compile(r"\d{1,12}(\.\d{1,6})?", re.ASCII)
 DURATION_PATTERN = f"^({_SHORT.pattern}|{_ISO.pattern})$"
 LONGEST = Duration(3_660 * DAY)
 
@@ -121,14 +122,19 @@ def parse_duration(text: str, path: str = "", *, least: Duration = MILLISECOND) 
     if length is None:
         length = _iso(text)
     if length is None:
-        raise Invalid.of(
-            path, "bad_duration", f'{text[:40]!r} is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"'
-        )
+        shown = f'{text[:40]!r} is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"'
+        raise Invalid.of(path, "bad_duration", shown + seconds_hint(text))
     if not least <= length <= LONGEST:
         raise Invalid.of(
             path, "bad_duration", f"{text[:40]!r} must be between {show_duration(least)} and {show_duration(LONGEST)}"
         )
     return length
+
+
+def seconds_hint(given: object) -> str:
+    """Say how a number without a unit is written as seconds; nothing about anything else."""
+    number = _NUMBER.fullmatch(str(given))
+    return f'; {number[0]} seconds is "{number[0]}s"' if number else ""
 
 
 def _short(text: str) -> Duration | None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.models import dumped
 from oncue.domain.plain_text import UNSTORABLE, message_of, printable
 
 DEEPEST = 64
@@ -71,7 +72,7 @@ def encoded(value: object, name: str, largest: int) -> bytes:
     The result is parsed once as a check: some types encode to text that is not valid JSON.
     """
     try:
-        stored = msgspec.json.encode(value)
+        stored = msgspec.json.encode(value, enc_hook=dumped)
         if len(stored) > largest:
             message = f"has {len(stored)} bytes; at most {largest} are allowed; store a reference instead"
             raise Invalid.of(name, "too_large", message)
@@ -128,7 +129,7 @@ def readable(stored: bytes) -> bool:
 def is_not_finite(value: object) -> bool:
     """Whether a value contains NaN or infinity, which msgspec encodes as null."""
     try:
-        todo: list[object] = [msgspec.to_builtins(value)]
+        todo: list[object] = [msgspec.to_builtins(value, enc_hook=dumped)]
     except TypeError:  # it contains raw JSON
         return False
     while todo:

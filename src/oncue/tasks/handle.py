@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast
 from uuid import UUID
 
 import msgspec
 
 from oncue.domain.errors import Invalid
+from oncue.domain.models import validated
 from oncue.shapes.jobs import Job as JobData
 from oncue.shapes.runs import Run as RunData
 from oncue.shapes.schedules import Length, Schedule, When, at, duration_text
@@ -32,6 +34,21 @@ class Bound(msgspec.Struct, Generic[R], frozen=True):
     fields: dict[str, Any]
 
 
+V = TypeVar("V", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+
+def named(verb: V) -> V:
+    """Name the task, and what to write, in Python's warning of a call that nobody awaited."""
+
+    @wraps(verb)
+    def call(self: Handle[Any, Any], *args: Any, **kwargs: Any) -> Any:
+        begun: Any = verb(self, *args, **kwargs)
+        begun.__qualname__ = f"{self.name}.{verb.__name__}(…): write await, or .sync.{verb.__name__}(…) in sync code"
+        return begun
+
+    return cast(V, call)
+
+
 class Handle(ABC, Generic[P, R]):
     """What user code calls to have a task run by a worker.
 
@@ -51,7 +68,7 @@ class Handle(ABC, Generic[P, R]):
 
     def returned(self, result: Any) -> R:
         """Return a result, decoded from JSON, as the type that the function returns."""
-        found: R = result if self.returns is None else msgspec.convert(result, self.returns)
+        found: R = result if self.returns is None else msgspec.convert(result, self.returns, dec_hook=validated)
         return found
 
     def using(self, **options: Unpack[CallOptions]) -> Self:
@@ -82,18 +99,22 @@ class Handle(ABC, Generic[P, R]):
             fields["schedule"] = _plain(when)
         return {"task": self.name, **fields}
 
+    @named
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRun[R]:
         """Run the task once, as soon as a worker has a free slot. Returns the run."""
         return await self._enqueued(self.job(args, kwargs))
 
+    @named
     async def enqueue_in(self, delay: Length, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun[R]:
         """Run the task once after a delay: `await hello.enqueue_in("10m", name="you")`."""
         return await self._enqueued(self.job(args, kwargs, f"in {duration_text(delay)}"))
 
+    @named
     async def enqueue_at(self, when: When, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun[R]:
         """Run the task once at an instant: an aware datetime, or text like "2027-01-31T09:00:00Z"."""
         return await self._enqueued(self.job(args, kwargs, at(when)))
 
+    @named
     async def run(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the task once and wait for its result. RunFailed: the run is dead, cancelled or expired.
 
@@ -103,6 +124,7 @@ class Handle(ABC, Generic[P, R]):
         run = await run.wait(timeout=self.options.get("wait_timeout"))
         return run.result if "result" not in run.large else self.returned(await (await self._client()).runs.result(run))
 
+    @named
     async def schedule(self, when: Planned, /, *args: P.args, **kwargs: P.kwargs) -> AsyncJob:
         """Create a job that runs the task by a schedule: `cron(…)`, `every(…)`, or text like "every 1h".
 
@@ -119,6 +141,7 @@ class Handle(ABC, Generic[P, R]):
             return await client.jobs.put(key, **fields)
         return await client.jobs.create(**fields, idempotency_key=once)
 
+    @named
     async def run_now(self) -> AsyncRun[R]:
         """Run the scheduled job of this task once more, now: that with the key of `using`, or with the task's name."""
         client = await self._client()

@@ -11,6 +11,7 @@ import msgspec
 
 from oncue.context import Context
 from oncue.domain.errors import Invalid
+from oncue.domain.models import dumped, schema_of, validated
 
 Parameter = inspect.Parameter
 _BY_NAME = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
@@ -50,7 +51,7 @@ def read_signature(function: Callable[..., Any]) -> Parameters:
 def decoder(payload: type[msgspec.Struct]) -> tuple[Callable[[bytes], Any], bytes]:
     """Return what decodes a payload, and its JSON Schema. Invalid: a type has none."""
     try:
-        return msgspec.json.Decoder(payload).decode, msgspec.json.encode(msgspec.json.schema(payload))
+        return msgspec.json.Decoder(payload, dec_hook=validated).decode, schema_of(payload)
     except (TypeError, ValueError) as wrong:
         raise _bad(_why_no_schema(payload, wrong)) from None
 
@@ -58,12 +59,13 @@ def decoder(payload: type[msgspec.Struct]) -> tuple[Callable[[bytes], Any], byte
 def _why_no_schema(payload: type[msgspec.Struct], wrong: Exception) -> str:
     for field in msgspec.structs.fields(payload):
         try:
-            msgspec.json.schema(field.type)
+            schema_of(field.type)
         except TypeError:
             shown = getattr(field.type, "__name__", field.type)
-            return f"parameter {field.name!r}: {shown} is no type of JSON; write one like str, list[int] or a dataclass"
+            known = "write one like str, list[int], a dataclass or a pydantic model"
+            return f"parameter {field.name!r}: {shown} is no type of JSON; {known}"
         try:
-            msgspec.json.encode(None if field.default is msgspec.NODEFAULT else field.default)
+            msgspec.json.encode(None if field.default is msgspec.NODEFAULT else field.default, enc_hook=dumped)
         except (TypeError, ValueError) as error:
             return f"parameter {field.name!r}: its default is not JSON: {error}"
     return f"the parameters have no JSON Schema: {wrong}"

@@ -12,6 +12,7 @@ import msgspec
 
 from oncue.context import Context
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.models import dumped
 from oncue.domain.plain_json import is_not_finite
 from oncue.domain.secret_refs import filled
 from oncue.secret import Asked, RunSecrets, finding, secrets_of_run
@@ -111,7 +112,7 @@ class Task(Hooked, Handle[P, R]):
         except TypeError as wrong:
             raise TypeError(f"task {self.name!r}: {wrong}") from None
         try:
-            plain: dict[str, Any] = msgspec.to_builtins(given, str_keys=True)
+            plain: dict[str, Any] = msgspec.to_builtins(given, str_keys=True, enc_hook=dumped)
             stored = msgspec.json.encode(plain)
             if b"null" in stored and is_not_finite(plain):
                 raise ValueError("a number in it is not finite")

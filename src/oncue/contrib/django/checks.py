@@ -4,6 +4,7 @@ the database."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import Error
@@ -12,6 +13,7 @@ from django.db import connections
 
 from oncue.client.address import find_address
 from oncue.contrib.django.database import is_postgres, may_enqueue, role_of
+from oncue.contrib.django.framework import InvalidTask
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import did_you_mean
 from oncue.tasks.options import call_options
@@ -26,7 +28,7 @@ def option_problems(backend: OncueBackend) -> list[Any]:
     """Check what the settings say; nothing is connected."""
     where = f"TASKS[{backend.alias!r}]"
     found = [*_options(backend, where), *_queues(backend, where)]
-    return found or [*_database(backend, where), *_address(backend, where)]
+    return [*(found or _database(backend, where) or _address(backend, where)), *_declarations(backend)]
 
 
 def _options(backend: OncueBackend, where: str) -> Iterator[Error]:
@@ -46,14 +48,15 @@ def _queues(backend: OncueBackend, where: str) -> Iterator[Error]:
             yield Error(f"{where}: QUEUES: {wrong}", id="oncue.E003")
 
 
-def _database(backend: OncueBackend, where: str) -> Iterator[Error]:
+def _database(backend: OncueBackend, where: str) -> list[Error]:
     if backend.database not in connections:
         hint = f"Write one of these: {', '.join(connections)}."
-        yield Error(f"{where}: DATABASES has no {backend.database!r}", hint=hint, id="oncue.E004")
-    elif backend.transactional and not is_postgres(backend.database):
+        return [Error(f"{where}: DATABASES has no {backend.database!r}", hint=hint, id="oncue.E004")]
+    if backend.transactional and not is_postgres(backend.database):
         message = f"{where}: transactional needs PostgreSQL, and DATABASES[{backend.database!r}] is another database"
         hint = 'Leave "transactional" out: jobs are then sent to the server by HTTP.'
-        yield Error(message, hint=hint, id="oncue.E005")
+        return [Error(message, hint=hint, id="oncue.E005")]
+    return []
 
 
 def _address(backend: OncueBackend, where: str) -> Iterator[Error | Advice]:
@@ -62,21 +65,37 @@ def _address(backend: OncueBackend, where: str) -> Iterator[Error | Advice]:
     except ValueError as wrong:
         yield Error(f"{where}: {wrong}", id="oncue.E006")
         return
-    if key is None:
+    by_http = not (is_postgres(backend.database) if backend.transactional is None else backend.transactional)
+    if key is None and by_http:
         yield Advice(
-            f"{where}: no API key is set, so results cannot be read, nor jobs created outside of transactions",
+            f"{where}: no API key is set, so jobs cannot be created, nor results read",
             hint='Set "api_key" in OPTIONS or ONCUE_API_KEY; create one with `oncue keys create`.',
             id="oncue.W001",
         )
 
 
+def _declarations(backend: OncueBackend) -> Iterator[Error | Advice]:
+    """What a worker would find wrong in the `tasks` modules, which web processes may import late or never."""
+    from oncue.contrib.django.project import as_declared, backends, module_names, tasks_in
+
+    if any(backend.alias != one.alias for one in backends()[:1]):  # each problem is reported once
+        return
+    for name in module_names():
+        try:
+            for task in tasks_in(import_module(name)):
+                as_declared(task)
+        except (Invalid, InvalidTask) as wrong:
+            yield Error(f"{name}: {wrong}", id="oncue.E007")
+        except Exception as error:  # the edge of user code
+            message = f"{name} cannot be imported: {type(error).__name__}: {error}"
+            yield Advice(message, hint="A worker imports it when it starts, and would not start.", id="oncue.W004")
+
+
 def check_databases(databases: Iterable[str] | None = None, **_: Any) -> list[Advice]:
     """Warnings, because oncue may be installed after the project's own tables."""
-    from oncue.contrib.django.backend import OncueBackend
-    from oncue.contrib.django.framework import task_backends
+    from oncue.contrib.django.project import backends
 
-    ours = [backend for backend in task_backends.all() if isinstance(backend, OncueBackend)]
-    asked = [one for one in ours if one.database in (databases or ()) and one.transactional is not False]
+    asked = [one for one in backends() if one.database in (databases or ()) and one.transactional is not False]
     return [problem for backend in asked for problem in _function(backend, f"TASKS[{backend.alias!r}]")]
 
 

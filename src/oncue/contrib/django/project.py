@@ -9,12 +9,13 @@ from typing import Any
 
 from oncue.contrib.django.backend import OncueBackend
 from oncue.contrib.django.framework import Task as DjangoTask
+from oncue.contrib.django.framework import task_backends
 from oncue.contrib.django.running import died, runs
 from oncue.contrib.django.task import declared_options
 from oncue.domain.errors import Invalid
 from oncue.tasks import Task, Tasks
 from oncue.tasks.declaring import declared
-from oncue.tasks.hooks import Shared
+from oncue.tasks.hooks import Hook, Shared
 
 
 class ProjectTasks(Tasks[object]):
@@ -43,7 +44,7 @@ class ProjectTasks(Tasks[object]):
     def _load(self) -> None:
         if self._loaded:
             return
-        found = {task.module_path: task for task in _project_tasks()}
+        found = {task.module_path: task for module in _modules() for task in tasks_in(module)}
         if not found:
             raise _wrong(
                 "no_tasks",
@@ -53,31 +54,46 @@ class ProjectTasks(Tasks[object]):
             )
         self._loaded = True
         dead = died(found)
-        for name, task in found.items():
-            shared = Shared(clients=task.get_backend().clients)
-            shared.hooks.dead.append(dead)
-            self.add(declared(name, runs(task), declared_options(task), shared))
+        for task in found.values():
+            self.add(as_declared(task, dead))
 
 
-def _project_tasks() -> Iterator[DjangoTask]:
-    for module in _modules():
-        for value in vars(module).values():
-            if isinstance(value, DjangoTask) and isinstance(value.get_backend(), OncueBackend):
-                yield value
+def as_declared(task: DjangoTask, *dead: Hook) -> Task:
+    """Return oncue's task for workers. Invalid: an option of it is wrong."""
+    shared = Shared(clients=task.get_backend().clients)
+    shared.hooks.dead.extend(dead)
+    return declared(task.module_path, runs(task), declared_options(task), shared)
+
+
+def backends() -> list[OncueBackend]:
+    """Return those of the settings that are oncue's."""
+    return [backend for backend in task_backends.all() if isinstance(backend, OncueBackend)]
+
+
+def tasks_in(module: Any) -> Iterator[DjangoTask]:
+    """Yield the tasks of a module that use an `OncueBackend`."""
+    for value in vars(module).values():
+        if isinstance(value, DjangoTask) and isinstance(value.get_backend(), OncueBackend):
+            yield value
+
+
+def module_names() -> list[str]:
+    """Return the `tasks` modules of the installed apps."""
+    from django.apps import apps
+    from django.utils.module_loading import module_has_submodule
+
+    return [f"{app.name}.tasks" for app in apps.get_app_configs() if module_has_submodule(app.module, "tasks")]
 
 
 def _modules() -> list[Any]:
     import django
-    from django.apps import apps
     from django.conf import settings
-    from django.utils.module_loading import module_has_submodule
 
     if not settings.configured and not os.environ.get("DJANGO_SETTINGS_MODULE"):
         raise _wrong("no_settings", "DJANGO_SETTINGS_MODULE is not set: set it to the settings, like shop.settings")
     try:
         django.setup()
-        found = [app.name for app in apps.get_app_configs() if module_has_submodule(app.module, "tasks")]
-        return [import_module(f"{name}.tasks") for name in found]
+        return [import_module(name) for name in module_names()]
     except Invalid:
         raise
     except Exception as error:  # the edge of user code

@@ -1,0 +1,117 @@
+"""Pydantic's models as parameters and results, with a server and a worker behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+import oncue
+from oncue import Tasks
+from oncue.client.errors import Invalid as Refused
+from oncue.domain.errors import Invalid
+
+
+class Line(BaseModel):
+    article: str
+    count: int = Field(ge=1)
+
+
+class Order(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    number: int = Field(alias="no")
+    placed: datetime
+    lines: list[Line] = []
+    replaces: Order | None = None
+
+    @field_validator("number")
+    @classmethod
+    def positive(cls, number: int) -> int:
+        if number < 0:
+            raise ValueError("must be a positive number")
+        return number
+
+
+class Card(BaseModel):
+    number: SecretStr
+
+
+tasks = Tasks()
+PLACED = datetime(2027, 1, 31, 9, tzinfo=UTC)
+
+
+@tasks.task
+def confirm(order: Order, others: list[Order] = [], by: Order | None = None) -> Order:  # noqa: B006  # copied
+    return Order(no=order.number + len(others), placed=order.placed, lines=order.lines, replaces=by or order)
+
+
+@tasks.task(isolation="process")
+def confirm_apart(order: Order) -> list[Order]:
+    return [order]
+
+
+def order(number: int = 7) -> Order:
+    return Order(no=number, placed=PLACED, lines=[Line(article="tea", count=2)])
+
+
+def test_a_run_gets_and_returns_models() -> None:
+    async def main() -> None:
+        async with oncue.embedded(tasks):
+            found = await confirm.run(order(), others=[order(8), order(9)], by=order(1))
+            assert found == Order(no=9, placed=PLACED, lines=order().lines, replaces=order(1))
+            run = await (await confirm_apart.enqueue(order(3))).wait()
+            assert (run.result, run.payload["order"]["no"]) == ([order(3)], 3)
+
+    asyncio.run(main())
+
+
+def test_the_server_refuses_what_does_not_fit_the_schema_of_a_model() -> None:
+    async def main() -> None:
+        async with oncue.embedded(tasks) as client:
+            good = {"no": 7, "placed": "2027-01-31T09:00:00Z"}
+            for given in ({"number": 7}, {**good, "lines": [{"article": "tea", "count": 0}]}, {**good, "replaces": 3}):
+                with pytest.raises(Refused, match=r"payload\.order"):
+                    await client.jobs.create(task="confirm", payload={"order": given})
+
+    asyncio.run(main())
+
+
+def test_a_validator_of_the_model_decides_before_anything_is_sent() -> None:
+    with pytest.raises(Invalid, match=r"no: Value error, must be a positive number; lines\.0\.count: .*greater than"):
+        confirm.payload(({"no": -1, "placed": "2027-01-31T09:00:00Z", "lines": [{"article": "a", "count": 0}]},), {})
+
+
+def test_a_secret_that_pydantic_would_hide_is_refused() -> None:
+    def pay(card: Card) -> None: ...
+
+    with pytest.raises(Invalid, match=r"Card has a secret, which pydantic hides; use a parameter of oncue\.Secret"):
+        Tasks().task(pay).payload((Card(number=SecretStr("4111")),), {})
+
+
+def test_two_models_of_one_name_are_refused_where_they_are_declared() -> None:
+    def other() -> Any:
+        class Line(BaseModel):
+            text: str
+
+        class Letter(BaseModel):
+            lines: list[Line]
+
+        return Letter
+
+    def send(order: Order, letter: other()) -> None: ...  # type: ignore[valid-type]
+
+    send.__annotations__ = {"order": Order, "letter": other()}
+    with pytest.raises(Invalid, match="two types are called Line; rename one of them"):
+        Tasks().task(send)
+
+
+def test_a_model_as_a_default_is_copied_for_each_run() -> None:
+    def pack(line: Line = Line(article="tea", count=1)) -> None: ...  # noqa: B008
+
+    task = Tasks().task(pack)
+    first, second = task.arguments(None)["line"], task.arguments(b"{}")["line"]
+    assert (first == second, first is second) == (True, False)
