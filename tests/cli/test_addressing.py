@@ -354,6 +354,26 @@ class TestEnqueue:
             "schedule": "in 10m", "queue": "mail", "tags": ["t"],
         }  # fmt: skip
 
+    @pytest.mark.parametrize(
+        ("parameters", "refused", "payloads"),
+        [
+            (("n=1",), {}, [{"n": "1"}]),
+            (("n=1", "m=1"), {"n": "mismatch"}, [{"n": "1", "m": "1"}, {"n": 1, "m": "1"}]),
+            (("n=one",), {"n": "mismatch"}, [{"n": "one"}]),
+            (("n:=1",), {"n": "mismatch"}, [{"n": 1}]),
+            (('n="1"',), {"n": "mismatch"}, [{"n": '"1"'}]),
+            (("n=1",), {"n": "unknown_field"}, [{"n": "1"}]),
+        ],
+    )
+    def test_only_a_refused_text_that_is_json_is_sent_once_more(
+        self, stand_in: StandIn, parameters: tuple[str, ...], refused: dict[str, str], payloads: list[Any]
+    ) -> None:
+        errors = [{"path": f"payload.{name}", "code": code, "message": "no"} for name, code in refused.items()]
+        server = stand_in(lambda _: (422, {"status": 422, "errors": errors}) if errors else (201, job(J1)))
+
+        assert command("enqueue", "hello", *parameters).exit_code == (1 if refused else 0)
+        assert [request.body["payload"] for request in server.requests] == payloads
+
     def test_errors_name_what_was_typed(self, stand_in: StandIn) -> None:
         stand_in(
             lambda _: (422, {"title": "No", "status": 422, "errors": [

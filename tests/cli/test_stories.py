@@ -190,3 +190,31 @@ def test_tasks_are_registered_before_a_worker_has_them(oncue: Oncue, tmp_path: P
     nothing = oncue("tasks", "register", "nowhere.py")
     assert nothing.exit_code == 1
     assert "nowhere.py" in nothing.stderr
+
+
+def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_takes_text(
+    oncue: Oncue, tmp_path: Path
+) -> None:
+    name = f"receipt-{uuid4()}"
+    (tmp_path / "shop.py").write_text(
+        "from oncue import Tasks\ntasks = Tasks()\n"
+        f"@tasks.task({name!r})\ndef receipt(ctx, order: int, note: str = '', no: str | int = '', paid: bool = False,\n"
+        "            cents: float | None = None, tags: list[str] | None = None) -> None: ...\n"
+    )
+    assert oncue("tasks", "register", "shop.py").exit_code == 0
+
+    given = ("order=1", "note=2", "no=3", "paid=true", "cents=1.5", 'tags=["4"]')
+    job = told(oncue, "enqueue", name, *given, "--in", "1h")
+    not_json = oncue("enqueue", name, "order=one", "paid=yes", "tags=4", "note=2")
+    incomplete = oncue("enqueue", name, "paid=true", "order=1.5", "nota=5")
+
+    assert job["payload"] == {"order": 1, "note": "2", "no": "3", "paid": True, "cents": 1.5, "tags": ["4"]}
+    assert sorted(not_json.stderr.splitlines()) == [
+        'order: "one" is not of type "integer"; write order:=1',
+        'paid: "yes" is not of type "boolean"; write paid:=true',
+        """tags: "4" is not of types "array", "null"; write 'tags:=["a", "b"]'""",
+    ]
+    assert sorted(incomplete.stderr.splitlines()) == [
+        f"nota: is not a parameter of task {name!r}",
+        'order: "1.5" is not of type "integer"; write order:=1',
+    ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import click
 import msgspec
@@ -19,6 +22,11 @@ from oncue.cli.time_option import TIME
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import Duration, parse_duration
 
+if TYPE_CHECKING:
+    from oncue.client import FieldProblem
+
+T = TypeVar("T")
+
 EXAMPLES = f"""\b
 Examples:
   oncue enqueue hello
@@ -28,9 +36,12 @@ Examples:
   oncue enqueue hello --at "2027-01-31 09:00"
   oncue enqueue hello name=you --wait
 
-NAME=TEXT passes text, NAME:=JSON any other value. {time_option.HELP}
+NAME=TEXT passes text, or a number or other value where the task takes no text; NAME:=JSON passes any value.
+{time_option.HELP}
 """
 NAMES = {"task": "TASK", "schedule": "--in", "schedule.at": "--at", "queue": "--queue", "priority": "--priority"}
+SAMPLES = {"integer": "1", "number": "1.5", "boolean": "true", "array": '["a", "b"]', "object": '{"a": 1}'}
+_TYPES = re.compile(r" is not of types? (.+)\Z")
 
 
 def _delay(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -75,12 +86,62 @@ def command(
     if at or delay:
         fields["schedule"] = at or f"in {delay}"
     with asking(url, as_json=output.as_json, names=_names(payload, delay)) as client:
-        call = jobs.create(task=task, payload=payload, **fields)
-        if not wait:
+
+        def enqueue(payload: dict[str, Any]) -> UUID | None:
+            call = jobs.create(task=task, payload=payload, **fields)
+            if wait:
+                return client.ask(call).job_id
             tell(client, call, lambda job, output: say_sentence(created(job, output), output), output)
+            return None
+
+        run_id = typed_as_taken(enqueue, payload, texts_of(parameters))
+        if run_id is None:
             return
-        ended = follow(client, client.ask(call).job_id, wait_timeout, output)
+        ended = follow(client, run_id, wait_timeout, output)
     raise SystemExit(END_WITH_THE_RUN[ended])
+
+
+def typed_as_taken(send: Callable[[dict[str, Any]], T], payload: dict[str, Any], texts: Collection[str]) -> T:
+    """Send a payload. Texts that the task does not take as such are sent once more as the JSON they are: `1` is 1."""
+    from oncue.client import Invalid as Refused
+
+    try:
+        return send(payload)
+    except Refused as no:
+        first = {one.path: one for one in no.errors if one.code == "mismatch"}
+        as_json = {name: _json_of(payload[name]) for name in texts if f"payload.{name}" in first}
+        as_json = {name: value for name, value in as_json.items() if not isinstance(value, str)}
+        if as_json:
+            try:
+                return send({**payload, **as_json})
+            except Refused as again:
+                no = again
+        no.errors = tuple(_with_sample(first.get(one.path, one), texts) for one in no.errors)
+        raise no from None
+
+
+def _json_of(value: str) -> Any:
+    """Decode a text; one that is not JSON stays as it is."""
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value
+
+
+def _with_sample(problem: FieldProblem, texts: Collection[str]) -> FieldProblem:
+    """Show how to write a value of the type that the task takes in place of this text."""
+    name, found = problem.path.removeprefix("payload."), _TYPES.search(problem.message)
+    samples = [SAMPLES[one] for one in re.findall(r'"(\w+)"', found[1]) if one in SAMPLES] if found else []
+    if name not in texts or not samples:
+        return problem
+    written = f"{name}:={samples[0]}"
+    written = written if written.isascii() and " " not in written else f"'{written}'"
+    return msgspec.structs.replace(problem, message=f"{problem.message}; write {written}")
+
+
+def texts_of(parameters: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of the parameters that are given as text."""
+    return frozenset(name for name in (one.partition("=")[0] for one in parameters) if not name.endswith(":"))
 
 
 def payload_from(parameters: tuple[str, ...]) -> dict[str, Any]:

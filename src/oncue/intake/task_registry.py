@@ -121,8 +121,19 @@ def _problems(task: str, validator: jsonschema_rs.Validator, payload: Mapping[st
                     yield Problem(
                         printable(f"{path}.{name}"), "unknown_field", f"is not a parameter of task {printable(task)!r}"
                     )
+            case jsonschema_rs.ValidationErrorKind.AnyOf() if types := _types(error):
+                given = _shortened(msgspec.json.encode(error.instance).decode())
+                yield Problem(printable(path), "mismatch", f"{given} is not of types {types}")
             case _:
                 yield Problem(printable(path), "mismatch", _shortened(error.message))
+
+
+def _types(error: jsonschema_rs.ValidationError) -> str:
+    """Name the types of which a value has none, as for a parameter that may be None. Empty: its type is not all."""
+    branches = getattr(error.kind, "context", ())
+    found = [getattr(one.kind, "types", ()) for branch in branches for one in branch if one.instance == error.instance]
+    whole = all(found) and len(found) == sum(map(len, branches))
+    return ", ".join(f'"{name}"' for types in found for name in types) if whole else ""
 
 
 def _shortened(message: str) -> str:
