@@ -39,8 +39,9 @@ async def test_an_id_and_its_parts_name_a_job_and_its_run(desk: Desk) -> None:
     for q, match in ((one_shot, "id"), (digits.upper(), "id"), (digits[-6:], "ending"), (one_shot[:23], "beginning")):
         found = await look(desk, q)
         assert found["jobs"] == [
-            {"job_id": one_shot, "name": "once", "key": None, "task": "mark", "status": "active", "match": match}
-        ]
+            {"job_id": one_shot, "name": "once", "key": None, "task": "mark", "status": "active", "schedule": {},
+             "last_run": None, "match": match}
+        ]  # fmt: skip
         assert found["runs"] == [
             {"run_id": one_shot, "job_id": one_shot, "job_name": "once", "task": "mark", "status": "queued",
              "match": match}

@@ -37,7 +37,10 @@ def test_a_job_whose_last_run_is_dead_is_failing(dashboard: Dashboard) -> None:
     expect(row).to_contain_text("failing")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+WIDTHS = pytest.mark.parametrize("width", [390, 1280])
+
+
+@WIDTHS
 def test_a_job_that_ran_once_shows_the_outcome_of_its_run(dashboard: Dashboard, width: int) -> None:
     api = dashboard.api()
     jobs = {
@@ -52,6 +55,10 @@ def test_a_job_that_ran_once_shows_the_outcome_of_its_run(dashboard: Dashboard, 
         expect(shown).to_have_text(f"{glyph}{outcome}")
         expect(shown).to_have_class(re.compile(rf"\b{tone}\b"))
         expect(shown.get_by_text(glyph, exact=True)).to_be_visible()
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("combobox", name="Search").fill("charge d")
+    expect(page.get_by_role("option", selected=True).locator(".state")).to_have_text("✕dead")
+    page.keyboard.press("Escape")
 
     dashboard.visit(page, f"/jobs/{jobs['dead']['job_id']}")
 

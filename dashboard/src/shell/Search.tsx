@@ -7,6 +7,7 @@ import { Dialog } from "../components/Dialog";
 import { StateMark } from "../components/StateMark";
 import { RAIL } from "../pages/pages";
 import { go, href } from "../router";
+import { stateOfJob } from "../states";
 
 export const isSearchOpen = signal(false);
 const AFTER_TYPING = 120; // ms
@@ -40,7 +41,7 @@ function optionsOf(found: Lookup): Option[] {
   const named = (group: string, names: { name: string }[], address: (name: string) => string): Option[] =>
     names.map(({ name }) => ({ key: address(name), group, label: name }));
   return [
-    ...found.jobs.map((job) => ({ key: href(`/jobs/${job.job_id}`), group: "Jobs", label: <><StateMark state={job.status ?? "active"} short /> {job.name ?? job.key ?? job.job_id} <span class="faint">{job.task}</span></> })),
+    ...found.jobs.map((job) => ({ key: href(`/jobs/${job.job_id}`), group: "Jobs", label: <><StateMark state={stateOfJob({ ...job, status: job.status ?? "active" })} short /> {job.name ?? job.key ?? job.job_id} <span class="faint">{job.task}</span></> })),
     ...found.runs.map((run) => ({ key: href(`/runs/${run.run_id}`), group: "Runs", label: <><StateMark state={run.status ?? "scheduled"} short /> {run.run_id} <span class="faint">{run.job_name ?? run.task}</span></> })),
     ...found.workers.map((worker) => ({ key: href(`/workers/${worker.worker_id}`), group: "Workers", label: worker.name ?? worker.worker_id })),
     ...named("Tasks", found.tasks, (task) => href("/jobs", { task })),

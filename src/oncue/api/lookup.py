@@ -24,6 +24,7 @@ from oncue.domain.ids import NOTICES, JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.naming import Digits, Match, match_name, read_digits
+from oncue.domain.shown_definition import show_schedule
 from oncue.domain.tried import time_or_none
 from oncue.engines.port import JobQuery, JobRow
 
@@ -103,7 +104,12 @@ async def _jobs(
         rows.setdefault(row.job.job_id, row)
         matches[row.job.job_id] = min(match, matches.get(row.job.job_id, match), key=_strength)
     strongest = sorted(rows.values(), key=lambda row: (_strength(matches[row.job.job_id]), row.job.status not in OPEN))
-    return [_shown(row, matches[row.job.job_id]) for row in strongest[:MOST]]
+    best, now = {row.job.job_id: row for row in strongest[:MOST]}, api.clock.now()
+    near = await api.engine.lists.last_and_next(list(best)) if best else {}
+    return [
+        _shown(row, matches[job_id], None if (last := near[job_id].last) is None else views.last_run(last, now))
+        for job_id, row in best.items()
+    ]
 
 
 async def _nothing_by_name() -> tuple[list[tuple[JobRow, Match]], Instant | None]:
@@ -169,7 +175,7 @@ def _best(some: Iterable[T], matching: Callable[[T], Match | None]) -> list[tupl
     return sorted(found, key=lambda pair: _strength(pair[1]))[:MOST]
 
 
-def _shown(row: JobRow, match: Match) -> dict[str, Any]:
+def _shown(row: JobRow, match: Match, last: views.ShownLastRun | None) -> dict[str, Any]:
     spec = row.job.spec
     return {
         "job_id": row.job.job_id,
@@ -177,6 +183,8 @@ def _shown(row: JobRow, match: Match) -> dict[str, Any]:
         "key": spec.key,
         "task": spec.task,
         "status": row.job.status,
+        "schedule": show_schedule(spec.schedule),
+        "last_run": last,
         "match": match,
     }
 

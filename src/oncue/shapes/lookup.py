@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
+
+from oncue.shapes.runs import LastRun
 
 
 class FoundJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +19,9 @@ class FoundJob(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     task: str | None = None
     status: str | None = None
+    schedule: dict[str, Any] = {}
+    last_run: LastRun | None = None
+    """as of a listed job: how the run of a job ended that ran once"""
     match: str = "id"
     """`id`; `ending` or `beginning` of the id; `key`; `name` of an active or paused job; `ended_name` of the job that \
 ended last; `prefix` of the name or the key"""
