@@ -67,6 +67,28 @@ def test_a_job_that_ran_once_shows_the_outcome_of_its_run(dashboard: Dashboard, 
     expect(page.get_by_label("Why")).to_contain_text("Failed permanently at")
 
 
+@WIDTHS
+def test_what_has_no_name_is_called_by_its_task(dashboard: Dashboard, width: int) -> None:
+    api = dashboard.api()
+    job = api.job("failing", schedule={}, max_retries=0)
+    api.run_when(job["job_id"], "dead")
+    context = {"viewport": {"width": width, "height": 844}, "permissions": ["clipboard-read", "clipboard-write"]}
+    page = dashboard.open("/jobs", **context)
+    called = f"failing …{job['job_id'][-8:]}"
+    for path in ("/jobs", "/runs", "/failures/letters"):
+        dashboard.visit(page, path)
+        link = page.get_by_role("main").get_by_role("link", name=called)
+        expect(link).to_be_visible()
+        assert link.evaluate(
+            "(link) => [...link.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)"
+        )
+    for kind in ("runs", "jobs"):
+        dashboard.visit(page, f"/{kind}/{job['job_id']}")
+        expect(page.get_by_role("heading", name=called)).to_be_visible()
+        page.get_by_role("button", name="Copy the id").click()
+        assert page.evaluate("navigator.clipboard.readText()") == job["job_id"]
+
+
 def test_a_job_that_runs_once_shows_live_that_its_run_died(dashboard: Dashboard) -> None:
     page = dashboard.open("/jobs")
     wait_until_live(page)

@@ -3,8 +3,10 @@ import { useEffect, useState } from "preact/hooks";
 import { call } from "../api/client";
 import type { Explanation, Run } from "../api/types";
 import { onResync, useEvents } from "../live";
+import { callRun } from "../names";
 import { href } from "../router";
 import { Copy } from "./Copy";
+import { Name } from "./Name";
 import { remedyOf } from "./remedies";
 import { StateMark } from "./StateMark";
 import { When } from "./When";
@@ -60,7 +62,7 @@ function Blocker({ link }: { link: Link }) {
   const run = link.run!;
   return (
     <li>
-      <a href={href(`/runs/${run.run_id}`)}>{run.job_name ?? `run …${run.run_id.slice(-8)}`}</a> <StateMark state={run.status} /> <Detail text={link.why.detail} /> <Place why={link.why} />
+      <a href={href(`/runs/${run.run_id}`)}><Name of={callRun(run)} /></a> <StateMark state={run.status} /> <Detail text={link.why.detail} /> <Place why={link.why} />
     </li>
   );
 }

@@ -4,7 +4,9 @@ import { call } from "../api/client";
 import type { Lookup } from "../api/types";
 import { Combobox, type Option } from "../components/Combobox";
 import { Dialog } from "../components/Dialog";
+import { Name } from "../components/Name";
 import { StateMark } from "../components/StateMark";
+import { callJob } from "../names";
 import { RAIL } from "../pages/pages";
 import { go, href } from "../router";
 import { stateOfJob } from "../states";
@@ -41,8 +43,8 @@ function optionsOf(found: Lookup): Option[] {
   const named = (group: string, names: { name: string }[], address: (name: string) => string): Option[] =>
     names.map(({ name }) => ({ key: address(name), group, label: name }));
   return [
-    ...found.jobs.map((job) => ({ key: href(`/jobs/${job.job_id}`), group: "Jobs", label: <><StateMark state={stateOfJob({ ...job, status: job.status ?? "active" })} short /> {job.name ?? job.key ?? job.job_id} <span class="faint">{job.task}</span></> })),
-    ...found.runs.map((run) => ({ key: href(`/runs/${run.run_id}`), group: "Runs", label: <><StateMark state={run.status ?? "scheduled"} short /> {run.run_id} <span class="faint">{run.job_name ?? run.task}</span></> })),
+    ...found.jobs.map((job) => ({ key: href(`/jobs/${job.job_id}`), group: "Jobs", label: <><StateMark state={stateOfJob({ ...job, status: job.status ?? "active" })} short /> <Name of={callJob(job)} /> {(job.name ?? job.key) && <span class="faint">{job.task}</span>}</> })),
+    ...found.runs.map((run) => ({ key: href(`/runs/${run.run_id}`), group: "Runs", label: <><StateMark state={run.status ?? "scheduled"} short /> {run.job_name ?? run.task} <code class="faint">{run.run_id}</code></> })),
     ...found.workers.map((worker) => ({ key: href(`/workers/${worker.worker_id}`), group: "Workers", label: worker.name ?? worker.worker_id })),
     ...named("Tasks", found.tasks, (task) => href("/jobs", { task })),
     ...named("Queues", found.queues, (queue) => href(`/queues/${encodeURIComponent(queue)}`)),

@@ -12,6 +12,7 @@ import { Diff } from "../../components/Diff";
 import { Field } from "../../components/Field";
 import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
+import { runName, shortId } from "../../names";
 import { href } from "../../router";
 import { can } from "../../session";
 import { toast, words } from "../../toasts";
@@ -22,7 +23,7 @@ type Props = { id: string; onClose: () => void; onDone: () => void };
 /** One dead letter: what went wrong, its payload to change, and what to do with it. */
 export function Letter({ id, onClose, onDone }: Props) {
   const run = useGet("/v1/runs/{id}", { path: { id } });
-  const name = run.data?.job_name ?? run.data?.job_key ?? `Run …${id.slice(-8)}`;
+  const name = run.data ? runName(run.data) : `Run ${shortId(id)}`;
   return (
     <Dialog title={name} onClose={onClose} wide>
       {run.error && <Trouble error={run.error} onAgain={run.reload} />}

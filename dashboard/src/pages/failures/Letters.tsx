@@ -6,9 +6,11 @@ import { Button } from "../../components/Button";
 import { Empty } from "../../components/Empty";
 import { Filters } from "../../components/Filters";
 import { LookedBack } from "../../components/LookedBack";
+import { Name } from "../../components/Name";
 import { Table, type Column } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
+import { callRun, runName, shortId } from "../../names";
 import { usePulse } from "../../refresh";
 import { href, query, setQuery } from "../../router";
 import { can, ownOnly } from "../../session";
@@ -39,7 +41,7 @@ export function Letters({ filter: fixed }: { filter: LetterFilter }) {
       <Filters filters={filtersOf(!fixed.fingerprint)} />
       {hasNews && <p class="looked-back">There are changes. <Button onClick={reload}>Show them</Button></p>}
       {letters.error && <Trouble error={letters.error} onAgain={reload} />}
-      {letters.items.length > 0 && <Table label="Dead letters" columns={columns} rows={letters.items} keyOf={idOf} nameOf={nameOf} chosen={can("letters") ? chosen : undefined} isStale={letters.loading} onEnd={() => letters.lookedBackTo || letters.more()} />}
+      {letters.items.length > 0 && <Table label="Dead letters" columns={columns} rows={letters.items} keyOf={idOf} nameOf={(letter) => `${runName(letter)} ${shortId(letter.run_id)}`} chosen={can("letters") ? chosen : undefined} isStale={letters.loading} onEnd={() => letters.lookedBackTo || letters.more()} />}
       {!letters.loading && !letters.error && !letters.items.length && !letters.hasMore && <Nothing filter={filter} />}
       <Window filter={filter} count={letters.items.length} hasMore={letters.hasMore} />
       <LookedBack to={letters.lookedBackTo} hasMore={letters.hasMore} onMore={letters.more} />
@@ -71,13 +73,9 @@ function idOf(letter: DeadLetter): string {
   return letter.run_id;
 }
 
-export function nameOf(letter: DeadLetter): string {
-  return letter.job_name ?? letter.job_key ?? `run …${letter.run_id.slice(-8)}`;
-}
-
 function columnsOf(withError: boolean): Column<DeadLetter>[] {
   return [
-    { head: "Job", width: "18%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}>{nameOf(letter)}</a> },
+    { head: "Job", width: "18%", phoneWidth: "auto", cell: (letter) => <a class="main-link" href={addressOf(letter)}><Name of={callRun(letter)} /></a> },
     { head: "Died", width: "6rem", phoneWidth: "5.2rem", cell: (letter) => <When at={letter.end_time} /> },
     { head: "Attempts", width: "5.5rem", align: "end", wide: true, cell: (letter) => <span class="number">{letter.attempt_number}</span> },
     { head: "Queue", width: "7rem", wide: true, cell: (letter) => <span class="cut">{letter.queue}</span> },

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import type { BulkOf, DeadLetter } from "../../api/types";
 import { askBulk } from "../../components/Bulk";
 import { Button } from "../../components/Button";
+import { runName } from "../../names";
 import { can } from "../../session";
-import { nameOf, type LetterFilter } from "./Letters";
+import { type LetterFilter } from "./Letters";
 import { PatchMany, type Target } from "./PatchMany";
 
 type Props = { letters: DeadLetter[]; chosen: Signal<ReadonlySet<string>>; filter: LetterFilter; onDone: () => void };
@@ -22,7 +23,7 @@ export function LettersBar({ letters, chosen, filter, onDone }: Props) {
     cli: `dead ${action}`,
     nouns: ["dead letter", "dead letters"],
     isDangerous: action === "discard",
-    nameOf: (id) => letters.filter((letter) => letter.run_id === id).map(nameOf)[0],
+    nameOf: (id) => letters.filter((letter) => letter.run_id === id).map(runName)[0],
     after: () => (clear(), onDone()),
   });
   return (

@@ -8,8 +8,9 @@ import { Copy } from "../../components/Copy";
 import { Dialog } from "../../components/Dialog";
 import { Diff } from "../../components/Diff";
 import { Field } from "../../components/Field";
+import { runName } from "../../names";
 import { toast, words } from "../../toasts";
-import { nameOf, type LetterFilter } from "./Letters";
+import { type LetterFilter } from "./Letters";
 import { parseObject, patched } from "./patching";
 
 export type Target = { ids: string[] } | { filter: LetterFilter };
@@ -41,7 +42,7 @@ export function PatchMany({ target, samples, onClose, onDone }: Props) {
       <Field label="Change" hint="Names that are left out stay as they are, null removes one, objects are merged (JSON Merge Patch)." error={parsed.ok ? refusal || undefined : parsed.why}>
         <textarea class="payload" rows={5} spellcheck={false} value={text} onInput={(event) => (setText(event.currentTarget.value), setRefusal(""))} />
       </Field>
-      {sample && parsed.ok && !isEmpty && <><h3>What it does to {nameOf(sample)}</h3><Diff before={sample.payload ?? {}} after={patched(sample.payload, parsed.value)} label="What changes in the payload of the first one" /></>}
+      {sample && parsed.ok && !isEmpty && <><h3>What it does to {runName(sample)}</h3><Diff before={sample.payload ?? {}} after={patched(sample.payload, parsed.value)} label="What changes in the payload of the first one" /></>}
       <p class="hint">Letters whose changed payload does not fit their task are refused, and stay.</p>
       <p class="command"><code>{line}</code><Copy text={line} what="the command" /></p>
       <footer>

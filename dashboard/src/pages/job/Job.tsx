@@ -9,6 +9,7 @@ import { Trouble } from "../../components/Trouble";
 import { WhyChain } from "../../components/WhyChain";
 import { When } from "../../components/When";
 import { useEvents } from "../../live";
+import { callJob } from "../../names";
 import { href } from "../../router";
 import { isRecurring, scheduleWords } from "../../schedules";
 import { stateOfJob } from "../../states";
@@ -27,20 +28,16 @@ export default function Job({ params }: { params: Params }) {
   useEvents("run", (events) => events.some((one) => one.job_id === id) && job.reload(), [id]); // its last run
   if (job.error && !job.data) return <Trouble error={job.error} onAgain={job.reload} />;
   if (!job.data) return null;
-  const name = nameOf(job.data);
+  const { title: name, id: sameName } = callJob(job.data);
   return (
     <>
-      <PageHead title={name} note={<Facts job={job.data} />}><Actions job={job.data} name={name} onChange={job.reload} /></PageHead>
+      <PageHead title={name} id={sameName} note={<Facts job={job.data} />}><Actions job={job.data} name={name} onChange={job.reload} /></PageHead>
       <LastFailure job={job.data} />
       <WhyChain of={{ jobId: id }} queue={job.data.queue} labels={job.data.labels} />
       <Tabs label={`Views of ${name}`} tabs={tabsOf(job.data)} />
       <Tab job={job.data} tab={params.tab ?? (isRecurring(job.data.schedule) ? "timeline" : "runs")} />
     </>
   );
-}
-
-export function nameOf(job: JobType): string {
-  return job.name ?? job.key ?? `job …${job.job_id.slice(-8)}`;
 }
 
 /** A job that runs once has neither a timeline nor a ledger. */

@@ -2,6 +2,7 @@ import type { Signal } from "@preact/signals";
 import type { BulkOf, Job } from "../../api/types";
 import { askBulk } from "../../components/Bulk";
 import { Button } from "../../components/Button";
+import { callJob, labelOf } from "../../names";
 import { can } from "../../session";
 
 const ACTIONS: { action: BulkOf["action"]; verb: string; isDangerous?: boolean }[] = [
@@ -18,7 +19,7 @@ export function BulkBar({ jobs, chosen, filter }: Props) {
   const ids = jobs.map((job) => job.job_id).filter((id) => chosen.value.has(id));
   const byFilter = filter && !filter.health ? filter : null; // a bulk takes no health
   if (!can("jobs") || (!ids.length && !byFilter)) return null;
-  const nameOf = (id: string): string | undefined => jobs.find((job) => job.job_id === id)?.name ?? undefined;
+  const nameOf = (id: string): string | undefined => jobs.filter((job) => job.job_id === id).map((job) => labelOf(callJob(job)))[0];
   const clear = (): void => void (chosen.value = new Set());
   const act = (action: BulkOf["action"], verb: string, isDangerous?: boolean): Promise<void> => {
     const of = { action, ...(ids.length ? { ids } : { filter: defined(byFilter!) }) } as BulkOf;

@@ -9,6 +9,7 @@ import { PageHead } from "../../components/PageHead";
 import { Table } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
+import { callJob, labelOf } from "../../names";
 import { useThrottled } from "../../refresh";
 import { href, query } from "../../router";
 import { can, isAdmin, ownOnly } from "../../session";
@@ -41,7 +42,7 @@ export default function Jobs() {
       <Filters filters={useFilters()} />
       {jobs.error && <Trouble error={jobs.error} onAgain={jobs.reload} />}
       {jobs.items.length > 0 && (
-        <Table label="Jobs" columns={columns} rows={jobs.items} keyOf={idOf} nameOf={nameOf} chosen={can("jobs") ? chosen : undefined} isStale={jobs.loading} onEnd={() => jobs.lookedBackTo || jobs.more()} />
+        <Table label="Jobs" columns={columns} rows={jobs.items} keyOf={idOf} nameOf={(job) => labelOf(callJob(job))} chosen={can("jobs") ? chosen : undefined} isStale={jobs.loading} onEnd={() => jobs.lookedBackTo || jobs.more()} />
       )}
       {!jobs.loading && !jobs.error && !jobs.items.length && !jobs.hasMore && <Nothing isFiltered={isFiltered} />}
       <LookedBack to={jobs.lookedBackTo} hasMore={jobs.hasMore} onMore={jobs.more} />
@@ -52,10 +53,6 @@ export default function Jobs() {
 
 function idOf(job: Job): string {
   return job.job_id;
-}
-
-function nameOf(job: Job): string {
-  return job.name ?? job.key ?? job.job_id;
 }
 
 function useFilters(): Filter[] {

@@ -9,10 +9,10 @@ import { Empty } from "../../components/Empty";
 import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
+import { jobName } from "../../names";
 import { base, go, href } from "../../router";
 import { session } from "../../session";
 import { toast, words } from "../../toasts";
-import { nameOf } from "../job/Job";
 import { Conflict } from "./Conflict";
 import { PAUSE } from "./Create";
 import { bodyOf, changesOf, draftOf, rebased, type Draft } from "./draft";
@@ -44,7 +44,7 @@ export function Edit({ id, tasks }: { id: string; tasks: Tasks }) {
   useEvents("job", (events) => events.some((one) => one.job_id === id) && loaded.reload(), [id]);
   if (loaded.error && !loaded.data) return <Trouble error={loaded.error} onAgain={loaded.reload} />;
   if (!start) return null;
-  if (start.job.status !== "active" && start.job.status !== "paused") return <><PageHead title={nameOf(start.job)} /><Empty title={`This job is ${start.job.status}: it cannot be edited, only copied.`} command={`oncue export ${id}`} /></>;
+  if (start.job.status !== "active" && start.job.status !== "paused") return <><PageHead title={jobName(start.job)} /><Empty title={`This job is ${start.job.status}: it cannot be edited, only copied.`} command={`oncue export ${id}`} /></>;
   const newest = { job: loaded.data ?? start.job, etag: loaded.etag, draft: draftOf(loaded.data ?? start.job) };
   return <EditForm key={id} start={start} newest={newest} onBase={setStart} tasks={tasks} reload={loaded.reload} />;
 }
@@ -68,7 +68,7 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
     if (!answer.ok && answer.error.status === 412) return reload();
     if (!answer.ok) return setFailure(words(answer.error));
     forget();
-    toast(`${nameOf(job)} is changed.`);
+    toast(`${jobName(job)} is changed.`);
     go(href(`/jobs/${job.job_id}`));
   };
   const settle = (next: Draft): void => {
@@ -80,7 +80,7 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
   };
   return (
     <>
-      <PageHead title={`Edit ${nameOf(job)}`} note={<p class="faint">Version {job.version}. Runs that have started do not change.</p>} />
+      <PageHead title={`Edit ${jobName(job)}`} note={<p class="faint">Version {job.version}. Runs that have started do not change.</p>} />
       {isBehind && <Conflict mine={Object.keys(body)} base={job} newest={newest.job} onKeep={() => settle(rebased(start.draft, draft, newest.draft))} onDrop={() => settle(newest.draft)} />}
       <div class="new">
         <Form key={round} draft={draft} onDraft={type} tasks={tasks} errors={preview.error?.errors ?? []} isTried={false} isEdit onSubmit={save}>

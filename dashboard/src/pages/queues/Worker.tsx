@@ -3,6 +3,7 @@ import type { Run, Worker as WorkerType } from "../../api/types";
 import { Copy } from "../../components/Copy";
 import { Empty } from "../../components/Empty";
 import { LookedBack } from "../../components/LookedBack";
+import { Name } from "../../components/Name";
 import { PageHead } from "../../components/PageHead";
 import { Progress } from "../../components/Progress";
 import { StateMark } from "../../components/StateMark";
@@ -10,6 +11,7 @@ import { Table, type Column } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
 import { useEvents } from "../../live";
+import { callRun } from "../../names";
 import { useThrottled } from "../../refresh";
 import { href } from "../../router";
 import { DrainButton } from "./actions";
@@ -77,7 +79,7 @@ function Held({ id }: { id: string }) {
 
 const COLUMNS: Column<Run>[] = [
   { head: "Status", width: "8rem", phoneWidth: "3.4rem", cell: (run) => <StateMark state={run.status} /> },
-  { head: "Job", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}>{run.job_name ?? run.job_key ?? `run …${run.run_id.slice(-8)}`}</a> },
+  { head: "Job", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><Name of={callRun(run)} /></a> },
   { head: "Task", width: "16%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
   { head: "Queue", width: "12%", wide: true, cell: (run) => <span class="cut">{run.queue}</span> },
   { head: "Started", width: "7rem", cell: (run) => <When at={run.start_time} /> },

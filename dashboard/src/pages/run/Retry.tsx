@@ -6,8 +6,8 @@ import { Button } from "../../components/Button";
 import { Copy } from "../../components/Copy";
 import { Dialog } from "../../components/Dialog";
 import { Field } from "../../components/Field";
+import { runName } from "../../names";
 import { go, href } from "../../router";
-import { nameOf } from "../../runs";
 import { toast, words } from "../../toasts";
 
 /** Runs it again, with the payload as it is or edited. */
@@ -22,12 +22,12 @@ export function Retry({ run, onClose }: { run: WholeRun; onClose: () => void }) 
     const answer = await call("post", "/v1/runs/{id}/retry", { path: { id: run.run_id }, body });
     if (!answer.ok) return setRefusal(words(answer.error));
     onClose();
-    toast(`${nameOf(run)} runs again.`);
+    toast(`${runName(run)} runs again.`);
     go(href(`/runs/${answer.value.run_id}`));
   };
   const line = ["oncue runs retry", run.run_id, ...(isChanged ? ["--payload", quoted(compact(payload))] : [])].join(" ");
   return (
-    <Dialog title={`Run ${nameOf(run)} again?`} onClose={onClose} wide>
+    <Dialog title={`Run ${runName(run)} again?`} onClose={onClose} wide>
       <p>A new run starts now, with the definition that this run had{run.status === "dead" ? "; its dead letter is closed" : ""}.</p>
       {run.large.payload !== undefined ? <p class="faint">Its payload is too large to be edited here; the new run gets the same.</p> : (
         <Field label="Payload" hint={isChanged ? "Changed for the new run only." : "As it was. Edit it to run with another."} error={refusal}>

@@ -13,8 +13,9 @@ import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
 import { WhyChain } from "../../components/WhyChain";
 import { useEvents } from "../../live";
+import { callRun, runName, shortId } from "../../names";
 import { href } from "../../router";
-import { isLive, isRunning, isWaiting, nameOf, shortId, triggerWords } from "../../runs";
+import { isLive, isRunning, isWaiting, triggerWords } from "../../runs";
 import { stateOf } from "../../states";
 import { second } from "../../time";
 import type { Params } from "../pages";
@@ -37,7 +38,7 @@ export default function Run({ params }: { params: Params }) {
   if (!run.data) return null;
   return (
     <>
-      <PageHead kind="Run of" title={nameOf(run.data)} note={<Facts run={run.data} />}><Actions run={run.data} onChange={run.reload} /></PageHead>
+      <PageHead kind="Run of" title={callRun(run.data).title} id={callRun(run.data).id} note={<Facts run={run.data} />}><Actions run={run.data} onChange={run.reload} /></PageHead>
       <Sentence run={run.data} />
       {(isWaiting(run.data) || run.data.status === "cancelling") && <WhyChain of={{ runId: id }} queue={run.data.queue ?? undefined} />}
       <Attempts run={run.data} />
@@ -107,13 +108,13 @@ const MOST_OTHERS = 50;
 function Actions({ run, onChange }: { run: WholeRun; onChange: () => void }) {
   const [isRetrying, setRetrying] = useState(false);
   const cancel = (): void => ask({
-    title: `Cancel this run of ${nameOf(run)}?`,
+    title: `Cancel this run of ${runName(run)}?`,
     hits: <p>{isRunning(run) ? "It is stopped where it is." : "It will not start."} Its job goes on. This cannot be undone; it can be run again.</p>,
     command: command("runs cancel", [run.run_id]),
     label: "Cancel the run",
     isDangerous: true,
     act: () => call("post", "/v1/runs/{id}/cancel", { path: { id: run.run_id } }),
-    done: `${nameOf(run)}: the run is being cancelled.`,
+    done: `${runName(run)}: the run is being cancelled.`,
     after: onChange,
   });
   if (isLive(run)) return run.status === "cancelling" ? null : <Button changes="runs" kind="danger" onClick={cancel}>Cancel</Button>;

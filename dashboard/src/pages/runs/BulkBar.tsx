@@ -2,7 +2,8 @@ import type { Signal } from "@preact/signals";
 import type { BulkOf, Run } from "../../api/types";
 import { askBulk } from "../../components/Bulk";
 import { Button } from "../../components/Button";
-import { FINAL, isLive, LIVE, nameOf, shortId } from "../../runs";
+import { runName, shortId } from "../../names";
+import { FINAL, isLive, LIVE } from "../../runs";
 import { can } from "../../session";
 import type { Wanted } from "./changes";
 
@@ -15,7 +16,7 @@ export function BulkBar({ runs, chosen, wanted, isInBox }: Props) {
   const filter = isInBox ? null : filterOf(wanted);
   if (!can("runs") || (!some.length && !filter)) return null;
   const clear = (): void => void (chosen.value = new Set());
-  const known = new Map(runs.map((run) => [run.run_id, `${nameOf(run)} ${shortId(run.run_id)}`]));
+  const known = new Map(runs.map((run) => [run.run_id, `${runName(run)} ${shortId(run.run_id)}`]));
   const act = (action: "retry" | "cancel", verb: string, what: Pick<BulkOf, "ids" | "filter">): Promise<void> =>
     askBulk({ of: { action, of: "runs", ...what } as BulkOf, verb, cli: `runs ${action}`, nouns: ["run", "runs"], isDangerous: action === "cancel", nameOf: (id) => known.get(id), after: clear });
   const what = (statuses: string[], isFit: (run: Run) => boolean): Pick<BulkOf, "ids" | "filter"> | null => {

@@ -6,8 +6,8 @@ import type { Mark } from "../../components/Chart";
 import { Button } from "../../components/Button";
 import { Heat, type Box } from "../../components/Heat";
 import { useMarks } from "../../marks";
+import { runName } from "../../names";
 import { href, query, setQuery } from "../../router";
-import { nameOf } from "../../runs";
 import { isAdmin } from "../../session";
 import { clock, duration, now, readTime, second, zoneName } from "../../time";
 import { spanMs } from "../../times";
@@ -93,7 +93,7 @@ function Waits({ waits }: { waits: Wait[] }) {
           return (
             <tr key={reason}>
               <td class="end">{runs.length}</td><td>{reason}</td><td class="end">{duration(worst)}</td>
-              <td class="wide"><a href={href(`/runs/${latest.run_id}`)}>{nameOf(latest)}</a></td>
+              <td class="wide"><a href={href(`/runs/${latest.run_id}`)}>{runName(latest)}</a></td>
             </tr>
           );
         })}

@@ -9,9 +9,10 @@ import { PageHead } from "../../components/PageHead";
 import { Table } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
+import { runName, shortId } from "../../names";
 import { useThrottled } from "../../refresh";
 import { query } from "../../router";
-import { FINAL, nameOf, shortId } from "../../runs";
+import { FINAL } from "../../runs";
 import { can, ownOnly } from "../../session";
 import { now } from "../../time";
 import { spanMs } from "../../times";
@@ -54,7 +55,7 @@ export default function Runs() {
       {runs.error && <Trouble error={runs.error} onAgain={runs.reload} />}
       {isInBox && !runs.loading && <InBox runs={shown} />}
       {shown.length > 0 && (
-        <Table label="Runs" columns={COLUMNS} rows={shown} keyOf={(run) => run.run_id} nameOf={(run) => `${nameOf(run)} ${shortId(run.run_id)}`} chosen={can("runs") ? chosen : undefined} isStale={runs.loading} onEnd={() => runs.lookedBackTo || runs.more()} />
+        <Table label="Runs" columns={COLUMNS} rows={shown} keyOf={(run) => run.run_id} nameOf={(run) => `${runName(run)} ${shortId(run.run_id)}`} chosen={can("runs") ? chosen : undefined} isStale={runs.loading} onEnd={() => runs.lookedBackTo || runs.more()} />
       )}
       {!runs.loading && !runs.error && !shown.length && <Nothing isFiltered={isFiltered} hasMore={runs.hasMore} />}
       <LookedBack to={runs.lookedBackTo} hasMore={runs.hasMore} onMore={runs.more} />

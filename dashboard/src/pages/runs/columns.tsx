@@ -1,25 +1,27 @@
 import type { Run } from "../../api/types";
 import { Progress } from "../../components/Progress";
+import { Name } from "../../components/Name";
 import { StateMark } from "../../components/StateMark";
 import type { Column } from "../../components/Table";
 import { When } from "../../components/When";
+import { callRun, runName } from "../../names";
 import { href } from "../../router";
-import { isRunning, nameOf, triggerWords } from "../../runs";
+import { isRunning, triggerWords } from "../../runs";
 import { duration, second, shortDuration } from "../../time";
 
 const LATE = 2_000; // ms, as the API counts it
 
 export const COLUMNS: Column<Run>[] = [
-  { head: "Status", width: "7.5rem", phoneWidth: "3.2rem", cell: (run) => <StateMark state={run.status} /> },
-  { head: "Run of", width: "15%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}>{nameOf(run)}</a> },
+  { head: "Status", width: "7rem", phoneWidth: "3.2rem", cell: (run) => <StateMark state={run.status} /> },
+  { head: "Run of", width: "20%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><Name of={callRun(run)} /></a> },
   { head: "Task", width: "10%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
   { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
-  { head: "Ended", width: "6rem", phoneWidth: "5.4rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
-  { head: "Took", width: "7.2rem", phoneWidth: "4.6rem", align: "end", cell: (run) => <Took run={run} /> },
-  { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "5.2rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
+  { head: "Ended", width: "6rem", phoneWidth: "5rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
+  { head: "Took", width: "6.2rem", phoneWidth: "4.2rem", align: "end", cell: (run) => <Took run={run} /> },
+  { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "4.8rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
   { head: <abbr title="Attempts">Tries</abbr>, width: "3.5rem", align: "end", wide: true, cell: (run) => <span class={run.attempt_number > 1 ? "number" : "number faint"}>{run.attempt_number || "–"}</span> },
-  { head: "By", width: "5rem", wide: true, cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },
-  { head: "Worker", width: "7%", wide: true, cell: (run) => <span class="cut">{run.executor_name ?? <span class="faint">–</span>}</span> },
+  { head: "By", width: "5rem", wide: "very", cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },
+  { head: "Worker", width: "7%", wide: "very", cell: (run) => <span class="cut">{run.executor_name ?? <span class="faint">–</span>}</span> },
   { head: "Error", wide: true, cell: (run) => run.error_type && <span class="cut" title={run.error_message ?? ""}><b>{run.error_type}</b> <span class="faint">{run.error_message}</span></span> },
 ];
 
@@ -30,7 +32,7 @@ function Until({ run }: { run: Run }) {
 }
 
 function Took({ run }: { run: Run }) {
-  if (isRunning(run) && run.progress?.total) return <Progress label={`Progress of ${nameOf(run)}`} done={run.progress.done ?? 0} total={run.progress.total} />;
+  if (isRunning(run) && run.progress?.total) return <Progress label={`Progress of ${runName(run)}`} done={run.progress.done ?? 0} total={run.progress.total} />;
   if (isRunning(run) && run.start_time) return <span class="number">{duration(Math.max(0, second.value - Date.parse(run.start_time)))}</span>;
   return run.duration_ms === null ? <span class="faint">–</span> : <span class="number">{duration(run.duration_ms)}</span>;
 }

@@ -8,6 +8,7 @@ import { Code } from "../../components/Code";
 import { Dialog } from "../../components/Dialog";
 import { Field } from "../../components/Field";
 import { Progress } from "../../components/Progress";
+import { jobName } from "../../names";
 import { isRecurring } from "../../schedules";
 import { toast, words } from "../../toasts";
 import { duration } from "../../time";
@@ -53,10 +54,10 @@ export function Spread({ peak, onClose, onDone }: Props) {
           </Field>
           <Before peak={peak} jitter={jitter} />
           <p>
-            It changes the schedules of {loaded.jobs.length} {loaded.jobs.length === 1 ? "job" : "jobs"}: {loaded.jobs.slice(0, NAMED).map(nameOf).join(", ")}{loaded.jobs.length > NAMED && ` and ${loaded.jobs.length - NAMED} more`}.
+            It changes the schedules of {loaded.jobs.length} {loaded.jobs.length === 1 ? "job" : "jobs"}: {loaded.jobs.slice(0, NAMED).map(jobName).join(", ")}{loaded.jobs.length > NAMED && ` and ${loaded.jobs.length - NAMED} more`}.
             {loaded.left > 0 && ` ${loaded.left} stay as they are: they run once, more than once an hour, or have jitter already.`}
           </p>
-          {description && <p class="faint">{nameOf(first!)} would run {description}.</p>}
+          {description && <p class="faint">{jobName(first!)} would run {description}.</p>}
           <Code text={commandsOf(loaded.jobs, jitter)} label="the same as commands" />
           <footer>
             {done !== null && <Progress label="Progress of spreading" done={done} total={loaded.jobs.length} />}
@@ -67,10 +68,6 @@ export function Spread({ peak, onClose, onDone }: Props) {
       )}
     </Dialog>
   );
-}
-
-function nameOf(job: Job): string {
-  return job.name ?? job.key ?? `…${job.job_id.slice(-8)}`;
 }
 
 function lagWords(peak: Peak, jitter: number): string {
@@ -144,7 +141,7 @@ async function spread(jobs: Job[], jitter: number, onDone: (n: number) => void):
   let n = 0;
   await inTurns(jobs, async (job) => {
     const answer = await call("patch", "/v1/jobs/{id}", { path: { id: job.job_id }, body: { schedule: withJitter(job, jitter) }, headers: { "If-Match": `"${job.version}"` } });
-    if (!answer.ok) refused.push(`${nameOf(job)}: ${words(answer.error)}`);
+    if (!answer.ok) refused.push(`${jobName(job)}: ${words(answer.error)}`);
     onDone(++n);
   });
   return refused;

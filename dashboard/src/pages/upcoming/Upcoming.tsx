@@ -7,11 +7,13 @@ import { Table, type Column } from "../../components/Table";
 import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
 import { Button } from "../../components/Button";
+import { Name } from "../../components/Name";
 import { useEvents } from "../../live";
 import { href, query, setQuery } from "../../router";
 import { clock, duration, exact, localZone, now as present, readTime, second, zoneName } from "../../time";
 import { known } from "../../windows";
 import type { Schemas } from "../../api/types";
+import { callJob } from "../../names";
 import { Lanes } from "./Lanes";
 import type { Coming } from "./load";
 import { LoadAhead } from "./LoadAhead";
@@ -135,7 +137,7 @@ function columnsOf(zone: string | undefined): Column<Coming>[] {
     { head: "In", width: "6rem", cell: (run) => <When at={run.at} zone={run.timezone ?? undefined} /> },
     { head: zoneName() === localZone ? "Your clock" : zoneName(), width: "8.5rem", phoneWidth: "6.5rem", cell: (run) => <span class="number">{clock(Date.parse(run.at), zoneName(), present())}</span> },
     { head: "Its schedule’s clock", width: "17rem", wide: true, cell: (run) => <span class="cut faint" title={exact(Date.parse(run.at), run.timezone ?? "UTC")}>{clock(Date.parse(run.at), run.timezone ?? zone ?? "UTC", present())} {run.timezone}</span> },
-    { head: "Job", cell: (run) => <a class="main-link" href={href(`/jobs/${run.job_id}`)}>{run.job_name ?? <code>…{run.job_id.slice(-8)}</code>}</a> },
+    { head: "Job", cell: (run) => <a class="main-link" href={href(`/jobs/${run.job_id}`)}><Name of={callJob({ ...run, name: run.job_name })} /></a> },
     { head: "Task", width: "14%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
     { head: "Queue", width: "9%", wide: true, cell: (run) => <span class="cut">{run.queue}</span> },
     { head: "Note", width: "22%", wide: true, cell: (run) => <span class="cut faint" title={run.note ?? undefined}>{run.note}</span> },
