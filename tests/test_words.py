@@ -46,6 +46,7 @@ INSTEAD = {
     r"came to|made out": "outcome",
     r"is away": "unavailable",
     r"(was|were) said|told|cannot keep": "log, message, shown, store",
+    r"requeue[ds]|requeueing|requeue (it|its|them|the|or|what|dead)|retry an? (ended|finished) run": "run again",
     r"whose it is|fate|one of ours": "the user it belongs to, outcome, valid",
 }
 FORBIDDEN = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): standard for words, standard in INSTEAD.items()}
@@ -123,6 +124,7 @@ def test_messages_use_common_terms() -> None:
         'raise Conflict(f"run {run_id} has not ended by now")',
         'message = "the store is away now"',
         'log.warning("a worker fell silent again")',
+        'remedy = "Read the errors, then requeue or discard them."',
     ],
 )
 def test_a_planted_word_is_found(source: str) -> None:

@@ -145,7 +145,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     quota_runs: int = setting(
         100_000,
-        "Waiting runs per member started by hand: run now, backfill, retry, requeue; 0: no limit.",
+        "Waiting runs per member started by hand: run now, backfill, run again; 0: no limit.",
         API,
         least=0,
     )

@@ -43,10 +43,10 @@ def test_a_letter_is_requeued_with_another_payload_and_the_filters_stay(dashboar
 
     letter.get_by_label("Payload", exact=True).fill("{good: true}")
     expect(letter).to_contain_text("This is not JSON")
-    expect(letter.get_by_role("button", name="Requeue")).to_be_disabled()
+    expect(letter.get_by_role("button", name="Run again")).to_be_disabled()
     letter.get_by_label("Payload", exact=True).fill('{"good": true}')
     expect(letter.get_by_role("region", name="What changes")).to_contain_text('+   "good": true')
-    letter.get_by_role("button", name="Requeue with this payload").click()
+    letter.get_by_role("button", name="Run again with this payload").click()
 
     expect(letter).to_be_hidden()
     expect(page.get_by_text("No open dead letter matches these filters.")).to_be_visible()
@@ -61,7 +61,7 @@ def test_a_payload_that_does_not_fit_is_refused_in_words(dashboard: Dashboard) -
     page.get_by_role("link", name="nightly").click()
     letter = page.get_by_role("dialog", name="nightly")
     letter.get_by_label("Payload", exact=True).fill('{"goood": true}')
-    letter.get_by_role("button", name="Requeue with this payload").click()
+    letter.get_by_role("button", name="Run again with this payload").click()
 
     expect(letter).to_contain_text("goood")
     expect(letter).to_contain_text("is not a parameter of task")
@@ -77,7 +77,7 @@ def test_a_bulk_over_a_filter_says_what_it_hits_and_what_it_did_also_after_a_rel
     expect(question).to_contain_text(f"oncue dead discard --all --job {jobs[0]['job_id']}")
     question.get_by_role("button", name="Discard 1 dead letter").click()
 
-    done = page.get_by_role("list", name="Requeues and discards of the last hour")
+    done = page.get_by_role("list", name="Run again or discarded in the last hour")
     expect(done).to_contain_text("1 discarded")
     expect(page).to_have_url(re.compile(rf"job_id={jobs[0]['job_id']}"))
     page.reload()
@@ -87,24 +87,24 @@ def test_a_bulk_over_a_filter_says_what_it_hits_and_what_it_did_also_after_a_rel
     expect(page.get_by_role("link", name="kept")).to_be_visible()
     page.get_by_label("Choose lost 1").check()
     page.get_by_label("Choose lost 2").check()
-    page.get_by_role("button", name="Requeue", exact=True).click()
-    page.get_by_role("button", name="Requeue 2 dead letters").click()
-    expect(done).to_contain_text("2 requeued")
+    page.get_by_role("button", name="Run again", exact=True).click()
+    page.get_by_role("button", name="Run 2 dead letters again").click()
+    expect(done).to_contain_text("2 run again")
 
 
 def test_a_change_for_many_shows_what_it_does_first(dashboard: Dashboard) -> None:
     jobs = [dead_letter(dashboard, f"report {number}", payload={"message": "gone"}) for number in range(2)]
     page = dashboard.open("/failures")
     page.get_by_role("link", name="RuntimeError").click()
-    page.get_by_role("button", name="Change and requeue").click()
-    change = page.get_by_role("dialog", name="Change and requeue 2 dead letters")
+    page.get_by_role("button", name="Change and run again").click()
+    change = page.get_by_role("dialog", name="Change 2 dead letters and run again")
     change.get_by_label("Change", exact=True).fill('{"good": true, "message": null}')
     expect(change.get_by_role("region", name="What changes")).to_contain_text('-   "message": "gone"')
-    change.get_by_role("button", name="Requeue 2 dead letters").click()
+    change.get_by_role("button", name="Run 2 dead letters again").click()
 
     expect(change).to_have_count(0)
-    done = page.get_by_role("list", name="Requeues and discards of the last hour")
-    expect(done).to_contain_text(re.compile("Change and requeue finished.*2 requeued"))
+    done = page.get_by_role("list", name="Run again or discarded in the last hour")
+    expect(done).to_contain_text(re.compile("Change and run again finished.*2 run again"))
     for job in jobs:
         assert last_run(dashboard, job)["payload"] == {"good": True}
 
@@ -128,10 +128,10 @@ def test_keys_alone_lead_from_a_group_to_a_requeue(dashboard: Dashboard) -> None
     expect(page.get_by_role("link", name="nightly")).to_be_focused()
     page.keyboard.press("Enter")
     letter = page.get_by_role("dialog", name="nightly")
-    expect(letter.get_by_role("button", name="Requeue")).to_be_visible()
-    tab_to(page, letter.get_by_role("button", name="Requeue"))
+    expect(letter.get_by_role("button", name="Run again")).to_be_visible()
+    tab_to(page, letter.get_by_role("button", name="Run again"))
     page.keyboard.press("Enter")
-    expect(page.get_by_text("nightly is requeued.")).to_be_visible()
+    expect(page.get_by_text("nightly runs again.")).to_be_visible()
 
 
 def test_a_letter_is_accessible_and_its_texts_stay_texts(dashboard: Dashboard) -> None:
@@ -152,5 +152,5 @@ def test_a_viewer_looks_and_does_nothing_and_a_phone_shows_it_too(dashboard: Das
     page.get_by_role("link", name="nightly").click()
     letter = page.get_by_role("dialog", name="nightly")
     expect(letter.get_by_role("region", name="Payload")).to_be_visible()
-    expect(page.get_by_role("button", name=re.compile("Requeue|Discard"))).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Run again|Discard"))).to_have_count(0)
     expect(page.get_by_role("checkbox")).to_have_count(0)

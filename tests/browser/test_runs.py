@@ -67,11 +67,11 @@ def test_filters_stay_while_many_are_run_again(dashboard: Dashboard) -> None:
     expect(page.get_by_role("link", name="one")).to_be_visible()
     expect(page.get_by_role("link", name="good")).to_have_count(0)
 
-    page.get_by_role("button", name="Retry", exact=True).click()
+    page.get_by_role("button", name="Run again", exact=True).click()
     question = page.get_by_role("dialog")
-    expect(question).to_contain_text("Retry 2 runs?")
+    expect(question).to_contain_text("Run 2 runs again?")
     expect(question).to_contain_text("oncue runs retry --all --status dead")
-    question.get_by_role("button", name="Retry 2 runs").click()
+    question.get_by_role("button", name="Run 2 runs again").click()
 
     expect(page.get_by_role("table", name="Runs").get_by_role("row")).to_have_count(5)  # and its head
     assert page.url.endswith("/runs?status=dead")

@@ -195,7 +195,7 @@ class TestSeveral:
 
         result = command("dead", "requeue", "nowhere", R1)
 
-        assert (result.exit_code, result.stdout) == (1, f"Requeued 1 dead letter as run {J2}.\n")
+        assert (result.exit_code, result.stdout) == (1, f"Run {R1} runs again as run {J2}.\n")
         assert server.requests[-1].body == {"run_ids": [R1]}
 
     def test_a_job_stands_for_its_newest_letter_that_is_open(self, stand_in: StandIn) -> None:
@@ -261,8 +261,8 @@ class TestLettersOfATask:
         none = command("dead", "requeue", "charge")
         assert (none.exit_code, none.stderr) == (1, "Task charge has no dead letter.\n")
 
-    @pytest.mark.parametrize(("verb", "verb_shown"), [("requeue", "Requeue"), ("discard", "Discard")])
-    def test_of_several_none_is_changed_without_a_yes(self, stand_in: StandIn, verb: str, verb_shown: str) -> None:
+    @pytest.mark.parametrize(("verb", "asks"), [("requeue", "Run it again"), ("discard", "Discard it")])
+    def test_of_several_none_is_changed_without_a_yes(self, stand_in: StandIn, verb: str, asks: str) -> None:
         server = stand_in(self.holding(R1, J1, J2))
 
         refused = command("dead", verb, "charge")
@@ -272,7 +272,7 @@ class TestLettersOfATask:
         assert why.startswith("Task charge has 3 dead letters. Use the id of one, --yes for the newest, or")
         assert (head.split()[0], [row.split()[0] for row in rows]) == ("ID", ["0000ccc3", "0000aaa1", "0000bbb2"])
         asked = on_a_terminal("dead", verb, "charge", typed="n\n", ends=1)
-        assert f"{verb_shown} it? [y/N]" in asked
+        assert f"{asks}? [y/N]" in asked
         assert "Nothing was changed." in asked
         assert [line for line in server.lines if "POST" in line] == []
 

@@ -217,7 +217,7 @@ class TestWhatIsAsked:
 
         assert command("dead", "discard", R1, R2).stdout == "Discarded 1 dead letter.\n" * 2
         said = command("dead", "requeue", R1, R2, "--patch", '{"a": null}').stdout
-        assert said == f"Requeued 1 dead letter as run {J1}.\n" * 2
+        assert said == f"Run {R1} runs again as run {J1}.\nRun {R2} runs again as run {J1}.\n"
         each = [{"run_ids": [R1]}, {"run_ids": [R2]}]
         assert [request.body for request in server.requests] == [
             *each,
@@ -246,13 +246,13 @@ class TestWhatIsAsked:
         assert (as_json.exit_code, json.loads(as_json.stderr)["errors"]) == (1, [wrong])
 
         for verb, did in (
-            ("requeue", f"Requeued 1 dead letter as run {J2}.\n"),
+            ("requeue", f"Run {R2} runs again as run {J2}.\n"),
             ("discard", "Discarded 1 dead letter"),
         ):
             result = command("dead", verb, R1, J1, J2, R2)
             assert (result.exit_code, result.stdout.startswith(did)) == (1, True)
             again, other, unknown = result.stderr.splitlines()
-            assert again.startswith(f"{R1}: Run {R1} was requeued or discarded before;")
+            assert again.startswith(f"{R1}: Run {R1} was run again or discarded before;")
             assert other == f"{J1}: Run {J1} is not a dead letter; see `oncue runs show {J1}`."
             assert unknown == f"{J2}: Not found."
         assert server.requests[-1].body == {"run_ids": [R2]}

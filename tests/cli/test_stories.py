@@ -125,7 +125,8 @@ def test_a_run_that_failed_is_a_dead_letter_that_can_be_requeued(oncue: Oncue) -
     again = told(oncue, "dead", "requeue", made["job_id"])
     assert again["count"] == 1
     assert oncue("runs", "wait", again["run_ids"][0]).exit_code == 1
-    assert oncue("runs", "retry", again["run_ids"][0]).stdout.startswith("Created run ")
+    [second] = again["run_ids"]
+    assert oncue("runs", "retry", second).stdout.startswith(f"Run {second} runs again as run ")
 
 
 class TestRefusals:

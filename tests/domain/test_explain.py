@@ -82,7 +82,8 @@ TABLE: list[tuple[Reason, RunDiagnosis, dict[str, Any], str]] = [
         Reason.FINISHED,
         RunDiagnosis(a_run(State.DEAD, ended_at=NOW)),
         {},
-        "Failed permanently at 2026-11-15T12:00:00.000Z. Read the error, then requeue or discard this dead letter.",
+        "Failed permanently at 2026-11-15T12:00:00.000Z. "
+        "Read the error, then run it again or discard this dead letter.",
     ),
     (
         Reason.FINISHED,

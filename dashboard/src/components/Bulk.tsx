@@ -12,10 +12,11 @@ import { Progress } from "./Progress";
 /** Bulks that are not finished. */
 export const unfinished = signal<Bulk[]>([]);
 const LOOK_AGAIN = 1_000; // ms
+const RUN_AGAIN = "Run again";
 
 type Asked = {
   of: BulkOf;
-  /** "Pause", "Requeue": the verb on the button. */
+  /** "Pause", "Run again": the verb on the button. */
   verb: string;
   /** Like "jobs pause", for the command line. */
   cli: string;
@@ -36,15 +37,25 @@ export async function askBulk({ of, verb, cli, nouns, isDangerous, nameOf, after
   if (!count) return toast(`No ${nouns[1]} match: there is nothing to ${verb.toLowerCase()}.`);
   const many = `${at_least ? "at least " : ""}${count.toLocaleString("en")} ${count === 1 ? nouns[0] : nouns[1]}`;
   ask({
-    title: `${verb} ${many}?`,
+    title: `${doing(verb, many)}?`,
     hits: <ul class="samples">{samples.map((one) => <li key={one.id}>{one.name ?? nameOf?.(one.id) ?? one.id}</li>)}{count > samples.length && <li>… and {at_least ? "more" : count - samples.length + " more"}</li>}</ul>,
     command: command(cli, of.ids ?? ((of.filter ?? {}) as Record<string, string>)) + (of.payload_patch ? ` --patch ${quoted(JSON.stringify(of.payload_patch))}` : ""),
-    label: `${verb} ${many}`,
+    label: doing(verb, many),
     isDangerous,
     act: () => startBulk(of),
     done: `${verb}: started for ${many}.`,
     after,
   });
+}
+
+/** "Pause 2 jobs", "Run 2 dead letters again". */
+function doing(verb: string, many: string): string {
+  return verb === RUN_AGAIN ? `Run ${many} again` : `${verb} ${many}`;
+}
+
+/** What people call the action of a bulk. */
+export function shownAction({ action }: Bulk): string {
+  return action === "retry" || action === "requeue" ? RUN_AGAIN.toLowerCase() : action;
 }
 
 /** Starts it; its progress is shown on every page. */
@@ -75,8 +86,8 @@ function Running({ bulk }: { bulk: Bulk }) {
   const stop = async (): Promise<void> => void (await call("delete", "/v1/bulk/{id}", { path: { id: bulk.bulk_id } }));
   return (
     <p class="bulk">
-      <span>{bulk.action} {bulk.of.replace("_", " ")}</span>
-      <Progress label={`Progress of ${bulk.action}`} done={bulk.done + bulk.refused} total={bulk.total} />
+      <span>{shownAction(bulk)} {bulk.of.replace("_", " ")}</span>
+      <Progress label={`Progress of ${shownAction(bulk)}`} done={bulk.done + bulk.refused} total={bulk.total} />
       <Button onClick={stop}>Stop</Button>
     </p>
   );
@@ -90,6 +101,6 @@ async function lookAgain(bulk: Bulk): Promise<void> {
   else {
     unfinished.value = unfinished.value.filter((one) => one.bulk_id !== now.bulk_id);
     const refused = now.refused ? `, ${now.refused} refused: ${now.reasons[0]?.reason ?? ""}` : "";
-    toast(`${now.action}: ${now.state}, ${now.done} done${refused}${now.why ? `. ${now.why}` : ""}`, now.state === "failed" || now.refused > 0);
+    toast(`${shownAction(now)}: ${now.state}, ${now.done} done${refused}${now.why ? `. ${now.why}` : ""}`, now.state === "failed" || now.refused > 0);
   }
 }

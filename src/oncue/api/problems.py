@@ -80,7 +80,7 @@ def _failing_job(one: DeadRuns, name: str, error: str) -> KnownProblem:
         count=one.n,
         since=time_of(one.first),
         link=f"/v1/dead-letters?job_id={one.job_id}",
-        remedy="Read the error, correct the job or its task, then requeue its dead letters.",
+        remedy="Read the error, correct the job or its task, then run its dead letters again.",
         command=f"oncue dead list --job {one.job_id}",
     )
 
@@ -99,11 +99,11 @@ async def _dead(api: Api, caller: Caller, letters: int, now: Instant) -> AsyncIt
         kind="dead_letters",
         severity=State.PROBLEM if rising else State.WARNING,
         title=f"{plural(letters, 'dead letter')}{', more than usual' if rising else ''}",
-        detail=f"Runs that failed permanently, neither requeued nor discarded.{rise if rising else ''}",
+        detail=f"Runs that failed permanently, neither run again nor discarded.{rise if rising else ''}",
         count=letters,
         since=time_of(since) if rising else None,
         link="/v1/dead-letters",
-        remedy="Read the errors, then requeue or discard them.",
+        remedy="Read the errors, then run them again or discard them.",
         command="oncue dead list",
     )
 

@@ -121,7 +121,7 @@ async def retry(api: Api, request: Request, caller: Caller) -> Outcome:
 async def _requeue(api: Api, caller: Caller, new: NewRun, now: Instant) -> None:
     requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
     if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
-        raise WrongState("This run was already requeued or discarded.", status=Status.DEAD)
+        raise WrongState("This run was already run again or discarded.", status=Status.DEAD)
 
 
 async def _run(api: Api, request: Request, caller: Caller) -> RunView:

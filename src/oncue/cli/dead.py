@@ -1,4 +1,4 @@
-"""`oncue dead`: inspect, requeue and discard dead letters."""
+"""`oncue dead`: inspect dead letters, run them again and discard them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
-from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all
+from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all, doing
 from oncue.cli.naming import LETTER_HELP, as_table, find_letter, job_id_of, letters_counted
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
-from oncue.cli.sentences import id_shown
+from oncue.cli.sentences import id_shown, ran_again
 from oncue.cli.showing import DEAD, show_run
 from oncue.cli.time_option import TIME
 
@@ -46,7 +46,7 @@ MOST_SHOWN = 5  # of the letters of a task that one name may mean
 
 @click.group("dead", cls=Group, epilog=EXAMPLES)
 def command() -> None:
-    """Inspect, requeue and discard dead letters."""
+    """Inspect, run again and discard dead letters."""
 
 
 LIST = f"""\b
@@ -120,7 +120,7 @@ Examples:
 @click.option("--patch", metavar="JSON|@FILE", help="What changes in the payload of each.")
 @options(LETTERS_OR_ALL, SERVER)
 def requeue(url: str | None, output: Output, which: Which, payload: str | None, patch: str | None) -> None:
-    """Requeue dead letters, each as a new run."""
+    """Run dead letters again, as new runs."""
     from oncue.client import dead_letters
 
     changed: dict[str, Any] = {}
@@ -135,7 +135,7 @@ def requeue(url: str | None, output: Output, which: Which, payload: str | None, 
         if which.everything:
             act_on_all(client, which, "requeue", "dead_letters", output, **changed)
         else:
-            _on_named(client, which, lambda one: dead_letters.requeue([one], **changed), "Requeued", output)
+            _on_named(client, which, lambda one: dead_letters.requeue([one], **changed), "requeue", output)
 
 
 DISCARD = """\b
@@ -155,17 +155,16 @@ def discard(url: str | None, output: Output, which: Which) -> None:
         if which.everything:
             act_on_all(client, which, "discard", "dead_letters", output)
         else:
-            _on_named(client, which, lambda one: dead_letters.discard([one]), "Discarded", output)
+            _on_named(client, which, lambda one: dead_letters.discard([one]), "discard", output)
 
 
-def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], did: str, output: Output) -> None:
+def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], action: str, output: Output) -> None:
     """Ask for each letter by itself: the answer to many does not say which of them were left out."""
-    verb = {"Requeued": "requeue", "Discarded": "discard"}[did]
 
     def act(run: str) -> None:
         found = find_letter(client, run)
         if len(found.letters) > 1 and not which.yes:
-            _sure_of_newest(found, verb)
+            _sure_of_newest(found, action)
         run_id = found.run_id
         answer = client.ask(build(run_id).plain())
         if not answer["count"]:
@@ -173,16 +172,16 @@ def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], 
         if output.as_data:
             tell_data(answer, output)
             return
-        some = f" as run {id_shown(answer['run_ids'][0], output)}" if answer.get("run_ids") else ""
-        say_sentence(f"{did} 1 dead letter{some}.", output)
+        again = action == "requeue"
+        say_sentence(ran_again(run_id, answer["run_ids"][0], output) if again else "Discarded 1 dead letter.", output)
 
     on_each(which.given, act, output, NAMES)
 
 
-def _sure_of_newest(found: MeantRun, verb: str) -> None:
+def _sure_of_newest(found: MeantRun, action: str) -> None:
     """Ask people whether they mean the newest of several letters of a task; scripts have to say so."""
     if sys.stdin.isatty():
-        confirm(f"{verb.capitalize()} it?")
+        confirm(f"{doing(action, 'it')}?")
         return
     from oncue.client import ClientError
 
@@ -205,7 +204,7 @@ def _refusal(client: Client, run_id: UUID, answer: Any, output: Output) -> Clien
     if client.ask(dead_letters.show(run_id)).status != "dead":
         return _no_letter(run_id, output)
     shown = id_shown(run_id, output)
-    return ClientError(f"Run {shown} was requeued or discarded before; to run it again, `oncue runs retry {shown}`.")
+    return ClientError(f"Run {shown} was run again or discarded before; `oncue runs retry {shown}` runs it again.")
 
 
 def _no_letter(run_id: UUID, output: Output) -> ClientError:

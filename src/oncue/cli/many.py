@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 LOOK_INTERVAL = 0.3  # seconds
-DID = {"cancel": "Cancelled", "run": "Created a run of", "retry": "Retried"}
+AGAIN = frozenset({"retry", "requeue"})  # names of one act: run again
+DID = {"cancel": "Cancelled", "run": "Created a run of", **dict.fromkeys(AGAIN, "Run again:")}
 NOUNS = {"jobs": ("job", "jobs"), "runs": ("run", "runs"), "dead_letters": ("dead letter", "dead letters")}
 
 
@@ -108,13 +109,18 @@ LETTERS_OR_ALL = (
 )
 
 
-def confirmed(count: str, doing: str, which: Which) -> None:
+def confirmed(what: str, which: Which) -> None:
     """Ask whether to go on, unless --yes was given."""
     if which.yes:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("--all needs --yes without a terminal; see what it matches with `list`")
-    confirm(f"{doing.capitalize()} {count}?")
+    confirm(f"{what}?")
+
+
+def doing(action: str, what: str) -> str:
+    """`Cancel 3 runs`; what is run again stands between the words: `Run 3 runs again`."""
+    return f"Run {what} again" if action in AGAIN else f"{action.capitalize()} {what}"
 
 
 def filter_of(client: Client, which: Which) -> dict[str, Any]:
@@ -132,7 +138,7 @@ def act_on_all(client: Client, which: Which, action: str, of: str, output: Outpu
     if not found.count and not found.at_least:
         say_sentence(f"No {NOUNS[of][1]} match.", output, err=True)
         return
-    confirmed(_counted(found, of), action, which)
+    confirmed(doing(action, _counted(found, of)), which)
     bulk = client.bulk.start(action, of=of, filter=fitting, **how)
     if not output.as_data:
         shown = id_shown(bulk.bulk_id, output)

@@ -1,4 +1,4 @@
-"""`oncue runs`: inspect runs, read their logs, cancel and retry them."""
+"""`oncue runs`: inspect runs, read their logs, cancel them and run them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of, worker_id_of
 from oncue.cli.output import Form, Output, json_option
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
-from oncue.cli.sentences import id_shown
+from oncue.cli.sentences import id_shown, ran_again
 from oncue.cli.showing import RUNS, show_explanation, show_run
 from oncue.cli.time_option import TIME
 from oncue.shapes.runs import Run
@@ -39,7 +39,7 @@ Examples:
 
 @click.group("runs", cls=Group, epilog=EXAMPLES)
 def command() -> None:
-    """Inspect, cancel and retry runs; read logs."""
+    """Inspect runs, read logs, cancel, run again."""
 
 
 STATUSES = words_with_commas(
@@ -200,7 +200,7 @@ Examples:
 @click.option("--payload", metavar="JSON|@FILE", help="Another payload for the new run; @- reads standard input.")
 @options(RUNS_OR_ALL, SERVER)
 def retry(url: str | None, output: Output, which: Which, payload: str | None) -> None:
-    """Retry an ended run as a new run."""
+    """Run ended runs again, as new runs."""
     from oncue.client import runs
 
     if which.everything and payload is not None:
@@ -211,7 +211,7 @@ def retry(url: str | None, output: Output, which: Which, payload: str | None) ->
         old = run_id_of(client, run)
 
         def show_new(run_id: UUID, output: Output) -> None:
-            say(f"Created run {id_shown(run_id, output)}, a retry of {id_shown(old, output)}.")
+            say(ran_again(old, run_id, output))
 
         tell(client, runs.retry(old, payload=other), show_new, output)
 

@@ -47,6 +47,11 @@ def job_shown(job: Job, output: Output) -> str:
     return f"job {id_shown(job.job_id, output)} " + (f'"{called}"' if called else f"of task {text(job.task)}")
 
 
+def ran_again(old: UUID, new: str | UUID, output: Output) -> str:
+    """Say that a run runs again, and as which."""
+    return f"Run {id_shown(old, output)} runs again as run {id_shown(new, output)}."
+
+
 def ended(run: Run, output: Output) -> str:
     """Say how a run ended, and what to do if it failed."""
     run_id, length = id_shown(run.run_id, output), duration(run)
@@ -56,7 +61,7 @@ def ended(run: Run, output: Output) -> str:
     if run.status != "dead":
         return f"Run {run_id} is {run.status}."
     why = ": ".join(filter(None, (text(run.error_type), text(run.error_message, longest=None))))
-    return f"Run {run_id} is dead: {why}\nRequeue it with `oncue dead requeue {run_id}`."
+    return f"Run {run_id} is dead: {why}\nRun it again with `oncue dead requeue {run_id}`."
 
 
 def runs_shown(run_ids: tuple[UUID, ...], output: Output) -> str:

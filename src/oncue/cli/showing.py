@@ -198,7 +198,7 @@ def show_run(run: Run, output: Output) -> None:
             ("job", " ".join(filter(None, (text(run.job_name or run.job_key), text(run.job_id))))),
             ("queue", text(run.queue)),
             ("trigger", text(run.trigger)),
-            ("retry of", text(run.parent)),
+            ("runs again", text(run.parent)),
             ("scheduled for", time(run.scheduled_for, output)),
             ("started", time(run.start_time, output)),
             ("ended", time(run.end_time, output)),

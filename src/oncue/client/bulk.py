@@ -19,9 +19,9 @@ def start(
     payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Bulk]:
-    """Do something with many objects: `pause`, `resume`, `cancel` or `run` jobs, `retry` or, with `of="runs"`, `cancel`
-    runs, `requeue` or `discard` dead letters. A filter takes what their list takes. `payload_patch` changes a part of
-    each payload that is requeued (RFC 7396: null removes). Returns at once."""
+    """Do something with many objects: `pause`, `resume`, `cancel` or `run` jobs, `retry` (run again) or, with
+    `of="runs"`, `cancel` runs, `requeue` (run again) or `discard` dead letters. A filter takes what their list takes.
+    `payload_patch` changes a part of the payload of each dead letter (RFC 7396: null removes). Returns at once."""
     body = _body(action, filter, ids, of, missed) | (given(payload_patch=payload_patch) or {})
     return make(path("bulk"), model(Bulk), body, idempotency_key)
 

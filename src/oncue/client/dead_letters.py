@@ -41,7 +41,7 @@ def page(
 
 
 def show(run: Id, /) -> Call[DeadLetter]:
-    """Get a dead run with its payload, also after it was requeued or discarded. Other runs have no payload."""
+    """Get a dead run with its payload, also after it was run again or discarded. Other runs have no payload."""
     return get(path("runs", run), model(DeadLetter))
 
 
@@ -53,7 +53,7 @@ def requeue(
     payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Requeued]:
-    """Requeue these dead letters, or all that match the filter, each as a new run.
+    """Run these dead letters again, or all that match the filter, each as a new run.
 
     `payload` replaces that of a single one, `payload_patch` changes a part of each (RFC 7396: null removes). Letters
     that it does not fit are listed as `refused`, and stay.

@@ -98,7 +98,7 @@ class Runs(Resource[C]):
 
 
 class DeadLetters(Resource[C]):
-    """Runs that failed permanently: list, requeue or discard them."""
+    """Runs that failed permanently: list them, run them again or discard them."""
 
     list = lists_runs(dead_letters.page)
     page = asks_runs(dead_letters.page)

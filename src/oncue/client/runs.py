@@ -131,7 +131,7 @@ def retry(
     payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[UUID]:
-    """Retry an ended run as a new run, with its payload, another one, or its own patched (RFC 7396: null removes).
+    """Run an ended run again as a new run, with its payload, another one, or its own patched (RFC 7396: null removes).
 
     Returns the id of the new run. A dead run leaves the dead letters.
     """

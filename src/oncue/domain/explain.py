@@ -125,7 +125,7 @@ def _ended(run: RunView) -> str:
     when = "" if run.ended_at is None else f" at {_time(run.ended_at)}"
     match run.state:
         case State.DEAD:
-            return f"Failed permanently{when}. Read the error, then requeue or discard this dead letter."
+            return f"Failed permanently{when}. Read the error, then run it again or discard this dead letter."
         case State.CANCELLED:
             return f"Cancelled{when}."
         case State.EXPIRED:

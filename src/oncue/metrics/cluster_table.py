@@ -28,7 +28,7 @@ LOST = _counter("attempts_lost_total", "Attempts whose worker was lost, ever.", 
 OCCURRENCES = _counter(
     "occurrences_total", "Occurrences without a run, ever. outcome: skipped, coalesced, missed.", "outcome"
 )
-DEAD_LETTERS = _gauge("dead_letters", "Dead letters that were neither requeued nor discarded.", "task")
+DEAD_LETTERS = _gauge("dead_letters", "Dead letters that were neither run again nor discarded.", "task")
 QUEUE_OPEN = _gauge("queue_open", "Runs that have not ended.", "queue")
 QUEUE_DUE = _gauge("queue_due", "Runs that are due and blocked by nothing; all queues together up to 10,000.", "queue")
 QUEUE_DUE_MORE = _gauge("queue_due_more", "1 if more runs are due than were counted.", "queue")

@@ -137,7 +137,7 @@ class BulkActs:
         if run.state is not State.DEAD:
             await self._engine.history.rerun([new], now, quota)
         elif not await self._engine.history.requeue([new], now, quota) and not await self._is_there(new.run_id):
-            return "it was requeued or discarded before"
+            return "it was run again or discarded before"
         self._changed(run.uid, Hint(Topic.RUNS), jobs=False)
         return None
 

@@ -183,7 +183,7 @@ def dead_letters(gauges: Gauges) -> Iterator[Diagnosis]:
         yield warning(
             "dead letters",
             named(f"{n:,} of {task}" for task, n in dead.most_common()),
-            "Read the errors with `oncue dead list`, then requeue or discard the dead letters.",
+            "Read the errors with `oncue dead list`, then run the dead letters again or discard them.",
         )
     else:
         yield ok("dead letters", "none")

@@ -107,7 +107,7 @@ def unexpected(name: str, no: Exception) -> Diagnosis:
 
 async def _kept(engine: Engine, settings: Settings) -> list[Diagnosis]:
     """Look for what retention will soon take. With the limits of this command, which has the defaults."""
-    remedy = "Requeue or discard them, or raise --keep-dead-letters and --most-dead-letters of the schedulers."
+    remedy = "Run them again or discard them, or raise --keep-dead-letters and --most-dead-letters of the schedulers."
     return [
         warning("dead letters that go soon", printable(why), remedy)
         for why in await letters_at_risk(engine, settings, await engine.now())

@@ -77,7 +77,7 @@ class Retention:
         for one in found:
             if one not in self._told:
                 log.warning(
-                    "Dead letters will be discarded soon: requeue or discard them, or keep more of them",
+                    "Dead letters will be discarded soon: run them again, discard them, or keep more of them",
                     kind="dead_letters_at_risk",
                     why=one,
                 )

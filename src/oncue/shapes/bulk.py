@@ -27,7 +27,7 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
     filter: dict[str, Any] | None = None
     """as it was sent; null if `ids` were"""
     payload_patch: dict[str, Any] | None = None
-    """what changes in each payload; of a requeue"""
+    """what changes in each payload; with `requeue`"""
     state: str
     """`running`, `finished`, `stopped` or `failed`"""
     done: int = 0

@@ -1,4 +1,4 @@
-"""A run and its attempts, and requeued dead letters."""
+"""A run and its attempts, and dead letters."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Run(LastRun, frozen=True, kw_only=True):
     queue: str | None = None
     priority: str | None = None
     trigger: str | None = None
-    """what created it: `schedule`, `run_now`, `backfill`, `requeue` (also a retry), `catch_up`"""
+    """what created it: `schedule`, `run_now`, `backfill`, `requeue` (run again), `catch_up`"""
     parent: UUID | None = None
     """the run that it runs again"""
     duration_ms: int | None = None
@@ -153,7 +153,7 @@ class RefusedLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
-    """How many dead letters were requeued, and the ids of their new runs."""
+    """How many dead letters run again, and the ids of their new runs."""
 
     count: int
     run_ids: tuple[UUID, ...] = ()

@@ -49,7 +49,7 @@ function columnsOf(withOwner: boolean): Column<ErrorGroup>[] {
     { head: "Task", width: "12%", wide: true, cell: (group) => <span class="cut">{group.task ?? "several"}</span> },
     { head: "Last 24 h", width: "9.5rem", wide: true, cell: (group) => <Trend counts={group.trend} label="Failures" /> },
     { head: "Failures", width: "5rem", align: "end", wide: true, cell: (group) => <span class="number">{group.count.toLocaleString("en")}</span> },
-    { head: <abbr title="dead letters that nobody has requeued or discarded">Open</abbr>, width: "4.5rem", align: "end", cell: (group) => <Open n={group.open_letters} /> },
+    { head: <abbr title="dead letters that nobody has run again or discarded">Open</abbr>, width: "4.5rem", align: "end", cell: (group) => <Open n={group.open_letters} /> },
     { head: "Last", width: "6rem", phoneWidth: "5.2rem", cell: (group) => <When at={group.last_seen} /> },
     { head: "First", width: "6rem", wide: true, cell: (group) => <When at={group.first_seen} /> },
   ];

@@ -69,7 +69,7 @@ function Edit({ run, name, onDone }: { run: WholeRun; name: string; onDone: () =
     const answer = await call("post", "/v1/dead-letters/requeue", { body: { run_ids: [id], ...fromApi } as never });
     const why = whyNot(answer);
     setRefusal(why ?? "");
-    if (why === null) (toast(`${name} is requeued${isChanged ? ", with the changed payload" : ""}.`), onDone());
+    if (why === null) (toast(`${name} runs again${isChanged ? ", with the changed payload" : ""}.`), onDone());
   };
   const discard = (): void => ask({
     title: `Discard ${name}?`,
@@ -94,7 +94,7 @@ function Edit({ run, name, onDone }: { run: WholeRun; name: string; onDone: () =
       <footer>
         {isChanged && <Button kind="quiet" onClick={() => setText(before)}>As it was</Button>}
         <Button changes="letters" kind="danger" onClick={discard}>Discard</Button>
-        <Button changes="letters" kind="primary" disabled={!parsed.ok} onClick={requeue}>{isChanged ? "Requeue with this payload" : "Requeue"}</Button>
+        <Button changes="letters" kind="primary" disabled={!parsed.ok} onClick={requeue}>{isChanged ? "Run again with this payload" : "Run again"}</Button>
       </footer>
     </>
   );
@@ -102,10 +102,10 @@ function Edit({ run, name, onDone }: { run: WholeRun; name: string; onDone: () =
 
 type Requeued = { count: number; refused: { errors: { path?: string; message: string }[] }[] };
 
-/** Null: it was requeued. */
+/** Null: it runs again. */
 function whyNot(answer: Result<Requeued>): string | null {
   if (!answer.ok) return words(answer.error);
   const refused = answer.value.refused[0];
   if (refused) return refused.errors.map((one) => (one.path ? `${one.path}: ${one.message}` : one.message)).join("; ");
-  return answer.value.count ? null : "It is no open dead letter any more: somebody requeued or discarded it.";
+  return answer.value.count ? null : "It is no open dead letter any more: somebody ran it again or discarded it.";
 }

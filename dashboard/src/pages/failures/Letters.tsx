@@ -110,6 +110,6 @@ function Window({ filter, count, hasMore }: { filter: LetterFilter; count: numbe
 function Nothing({ filter }: { filter: LetterFilter }) {
   const isFiltered = filter.task || filter.queue || filter.job_id || filter.start_time;
   if (isFiltered) return <Empty title="No open dead letter matches these filters." command="oncue dead list" />;
-  if (filter.fingerprint) return <Empty title="No open dead letters: every failure of this group was retried with success, requeued or discarded.">See <a href={href("/runs", { status: "dead" })}>dead runs</a> for what it was.</Empty>;
-  return <Empty title="There are no open dead letters." command="oncue dead list">A run that fails for good waits here until it is requeued or discarded.</Empty>;
+  if (filter.fingerprint) return <Empty title="No open dead letters: every failure of this group was retried with success, run again or discarded.">See <a href={href("/runs", { status: "dead" })}>dead runs</a> for what it was.</Empty>;
+  return <Empty title="There are no open dead letters." command="oncue dead list">A run that fails for good waits here until somebody runs it again or discards it.</Empty>;
 }

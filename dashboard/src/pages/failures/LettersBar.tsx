@@ -31,8 +31,8 @@ export function LettersBar({ letters, chosen, filter, onDone }: Props) {
       {letters.length > 0 && (
         <div class="bulk-bar" role="toolbar" aria-label="Act on many dead letters">
           <span>{some.length ? `${some.length} chosen` : allOf(filter)}</span>
-          <Button changes="letters" kind="primary" onClick={() => act("requeue", "Requeue")}>Requeue</Button>
-          <Button changes="letters" onClick={() => setPatching({ target, samples: some.length ? some : letters })}>Change and requeue</Button>
+          <Button changes="letters" kind="primary" onClick={() => act("requeue", "Run again")}>Run again</Button>
+          <Button changes="letters" onClick={() => setPatching({ target, samples: some.length ? some : letters })}>Change and run again</Button>
           <Button changes="letters" kind="danger" onClick={() => act("discard", "Discard")}>Discard</Button>
           {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
         </div>

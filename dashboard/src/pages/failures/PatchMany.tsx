@@ -18,7 +18,7 @@ type Props = { target: Target; samples: DeadLetter[]; onClose: () => void; onDon
 
 const KEPT = "oncue.patch"; // the last patch, so that a reload does not lose what was typed
 
-/** Changes a part of many payloads, and requeues them: a bulk, which goes on when the page is closed. */
+/** Changes a part of many payloads, and runs them again: a bulk, which goes on when the page is closed. */
 export function PatchMany({ target, samples, onClose, onDone }: Props) {
   const [text, setText] = useState(() => sessionStorage.getItem(KEPT) ?? "{\n  \n}");
   const [refusal, setRefusal] = useState("");
@@ -33,12 +33,12 @@ export function PatchMany({ target, samples, onClose, onDone }: Props) {
     sessionStorage.setItem(KEPT, text);
     const begun = await startBulk({ action: "requeue", ...target, payload_patch: parsed.value } as BulkOf);
     if (!begun.ok) return setRefusal(words(begun.error));
-    toast(`Change and requeue: started for ${many}.`);
+    toast(`Change and run again: started for ${many}.`);
     onDone();
     onClose();
   };
   return (
-    <Dialog title={`Change and requeue ${many}`} onClose={onClose} wide>
+    <Dialog title={`Change ${many} and run again`} onClose={onClose} wide>
       <Field label="Change" hint="Names that are left out stay as they are, null removes one, objects are merged (JSON Merge Patch)." error={parsed.ok ? refusal || undefined : parsed.why}>
         <textarea class="payload" rows={5} spellcheck={false} value={text} onInput={(event) => (setText(event.currentTarget.value), setRefusal(""))} />
       </Field>
@@ -47,7 +47,7 @@ export function PatchMany({ target, samples, onClose, onDone }: Props) {
       <p class="command"><code>{line}</code><Copy text={line} what="the command" /></p>
       <footer>
         <Button onClick={onClose}>Leave it</Button>
-        <Button changes="letters" kind="primary" disabled={!parsed.ok || isEmpty || !preview?.count} onClick={start}>Requeue {many}</Button>
+        <Button changes="letters" kind="primary" disabled={!parsed.ok || isEmpty || !preview?.count} onClick={start}>Run {many} again</Button>
       </footer>
     </Dialog>
   );

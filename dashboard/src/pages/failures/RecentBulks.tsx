@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { call } from "../../api/client";
 import { useGet } from "../../api/use";
 import type { Bulk, BulkOf } from "../../api/types";
-import { askBulk, unfinished } from "../../components/Bulk";
+import { askBulk, shownAction, unfinished } from "../../components/Bulk";
 import { Button } from "../../components/Button";
 import { Progress } from "../../components/Progress";
 import { When } from "../../components/When";
@@ -12,14 +12,14 @@ import { toast, words } from "../../toasts";
 const RECENT = 3_600_000; // ms
 const SHOWN = 3;
 
-/** Requeues and discards of the last hour: what they did, what they could not do, and how to go on. */
+/** What was run again or discarded in the last hour: what they did, what they could not do, and how to go on. */
 export function RecentBulks() {
   const bulks = useGet("/v1/bulk", { query: { limit: 20 } });
   useEffect(() => bulks.reload(), [unfinished.value.length]);
   const shown = (bulks.data?.bulks ?? []).filter((bulk) => bulk.of === "dead_letters" && isRecent(bulk)).slice(0, SHOWN);
   if (!shown.length) return null;
   return (
-    <ul class="recent-bulks" aria-label="Requeues and discards of the last hour">
+    <ul class="recent-bulks" aria-label="Run again or discarded in the last hour">
       {shown.map((bulk) => <Line key={bulk.bulk_id} bulk={unfinished.value.find((one) => one.bulk_id === bulk.bulk_id) ?? bulk} onChange={bulks.reload} />)}
     </ul>
   );
@@ -29,7 +29,7 @@ function isRecent(bulk: Bulk): boolean {
   return bulk.state === "running" || second.value - Date.parse(bulk.ended_at ?? bulk.created_at) < RECENT;
 }
 
-const VERBS: Record<string, [string, string]> = { requeue: ["Requeue", "requeued"], discard: ["Discard", "discarded"] };
+const VERBS: Record<string, [string, string]> = { requeue: ["Run again", "run again"], discard: ["Discard", "discarded"] };
 
 function Line({ bulk, onChange }: { bulk: Bulk; onChange: () => void }) {
   const [verb, past] = VERBS[bulk.action] ?? [bulk.action, "done"];
@@ -43,8 +43,8 @@ function Line({ bulk, onChange }: { bulk: Bulk; onChange: () => void }) {
   const goOn = (): Promise<void> => askBulk({ of: { action: bulk.action, filter: bulk.filter, ...(bulk.payload_patch && { payload_patch: bulk.payload_patch }) } as BulkOf, verb: verb!, cli: `dead ${bulk.action}`, nouns: ["dead letter", "dead letters"], isDangerous: bulk.action === "discard", after: onChange });
   return (
     <li class={bulk.state === "failed" || bulk.refused ? "bad" : "quiet"}>
-      <span><b>{bulk.payload_patch ? "Change and requeue" : verb}</b> {isRunning ? "is running" : bulk.state} <When at={bulk.ended_at ?? bulk.created_at} /></span>
-      {isRunning ? <Progress label={`Progress of ${bulk.action}`} done={bulk.done + bulk.refused} total={bulk.total} /> : <span><span class="number">{bulk.done.toLocaleString("en")}</span> {past}</span>}
+      <span><b>{bulk.payload_patch ? "Change and run again" : verb}</b> {isRunning ? "is running" : bulk.state} <When at={bulk.ended_at ?? bulk.created_at} /></span>
+      {isRunning ? <Progress label={`Progress of ${shownAction(bulk)}`} done={bulk.done + bulk.refused} total={bulk.total} /> : <span><span class="number">{bulk.done.toLocaleString("en")}</span> {past}</span>}
       {bulk.refused > 0 && <details><summary>{bulk.refused} refused</summary><ul>{bulk.reasons.map((one) => <li key={one.id}><code>…{one.id.slice(-8)}</code> {one.reason}</li>)}</ul></details>}
       {bulk.why && <span>{bulk.why}</span>}
       {bulk.started_by && <span class="faint">by {bulk.started_by}</span>}

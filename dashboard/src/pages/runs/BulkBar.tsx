@@ -10,7 +10,7 @@ import type { Wanted } from "./changes";
 type Props = { runs: Run[]; chosen: Signal<ReadonlySet<string>>; wanted: Wanted; isInBox: boolean };
 const OF_A_BULK = new Set(["status", "job_id", "task", "queue", "user_id"]); // what a bulk can filter by
 
-/** Cancels live runs, retries ended ones: those that are chosen, or all that match, also those that are not shown. */
+/** Cancels live runs, runs ended ones again: those that are chosen, or all that match, also those that are not shown. */
 export function BulkBar({ runs, chosen, wanted, isInBox }: Props) {
   const some = runs.filter((run) => chosen.value.has(run.run_id));
   const filter = isInBox ? null : filterOf(wanted);
@@ -29,7 +29,7 @@ export function BulkBar({ runs, chosen, wanted, isInBox }: Props) {
   return (
     <div class="bulk-bar" role="toolbar" aria-label="Act on many runs">
       <span>{some.length ? `${some.length} chosen` : "All that match"}</span>
-      {ended && <Button changes="runs" onClick={() => act("retry", "Retry", ended)}>Retry{ended.ids && some.length > ended.ids.length ? ` ${ended.ids.length} ended` : ""}</Button>}
+      {ended && <Button changes="runs" onClick={() => act("retry", "Run again", ended)}>Run again{ended.ids && some.length > ended.ids.length ? ` ${ended.ids.length} ended` : ""}</Button>}
       {live && <Button kind="danger" changes="runs" onClick={() => act("cancel", "Cancel", live)}>Cancel{live.ids && some.length > live.ids.length ? ` ${live.ids.length} live` : ""}</Button>}
       {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
     </div>
