@@ -37,6 +37,14 @@ RUN = {"task": "charge", "run_id": "01a1ec94-d625-7791-b549-7d4e80e220e7"}
             {"kind": "run_dead", **RUN, "attempt": 2, "error_type": "Refused"},
             "charge (80e220e7): attempt 2 failed permanently: Refused; see `oncue dead show 80e220e7`",
         ),
+        (
+            {"kind": "run_output", **RUN, "output": "2026-11-18T09:41:06.999Z INFO a\tb \033[31mred\033[0m \u202e"},
+            r"charge (80e220e7): INFO a  b \x1b[31mred\x1b[0m \u202e",
+        ),
+        (
+            {"kind": "run_output_cut", **RUN, "lines": 12_345},
+            "charge (80e220e7): … 12,345 more lines, see `oncue runs logs 80e220e7`",
+        ),
         ({"kind": "reload", "files": ["a.py", "b.py"]}, "reload: a.py, b.py changed; the worker restarts"),
         ({"kind": "reloaded", "seconds": 0.61, "tasks": 5}, "reload: the worker has restarted in 610 ms with 5 tasks"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from oncue.domain.instants import Instant, moment
@@ -10,6 +11,7 @@ from oncue.log_lines import one_line
 _COLOURS = {"warning": "33", "error": "31", "critical": "31"}
 _APPLIED = {"create": "created", "change": "changed", "adopt": "adopted", "prune": "cancelled, the code has it no more"}
 _SHORT_ID = 8  # digits, as in tables
+_LOGGED_AT = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ")  # before what a task logs: these lines have a time
 
 
 def as_short(line: dict[str, Any], now: Instant, *, colours: bool) -> str:
@@ -32,6 +34,11 @@ def _sentence(line: dict[str, Any]) -> str:
         case "run_dead":
             look = f"oncue dead show {line['run_id'][-_SHORT_ID:]}"
             return f"{_run(line)}: attempt {line['attempt']} failed permanently: {_error(line)}; see `{look}`"
+        case "run_output":
+            return f"{_run(line)}: {_LOGGED_AT.sub('', line['output']).expandtabs(4)}"
+        case "run_output_cut":
+            look = f"oncue runs logs {line['run_id'][-_SHORT_ID:]}"
+            return f"{_run(line)}: … {line['lines']:,} more lines, see `{look}`"
         case "run_late":
             return f"{_run(line)}: started {_length(line['seconds'])} late"
         case "reload":

@@ -27,7 +27,7 @@ from oncue.settings import Settings
 FLUSH_TIMEOUT = 1.0  # seconds to write pending output before the process ends
 STANDARD = (0, 1, 2)
 LEVELS = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
-UNCUT = {"request"}  # the access log, which is asked for
+UNCUT = {"request", "run_output", "run_output_cut"}  # what is asked for: the access log, and output, which is bounded
 LIBRARIES = ("asyncio", "uvicorn.error")  # the loggers whose records are about our own processes
 
 _outlets: list[Outlet] = []
@@ -80,9 +80,11 @@ class _Lines:
         bursts.lines[level] += 1
         if said.get("exc_info") is True:
             said["exc_info"] = sys.exc_info()[1]
+        output = said.pop("output", None)  # of a task, as in its run's log: masked, and no word of it changed
         now = SystemClock().now()
         head = {"timestamp": rfc3339(now), "level": level, **self._about}
         line = log_lines.scrubbed(log_lines.in_order(head | log_lines.explained(said, errors=self._errors)))
+        line |= {} if output is None else {"output": output}
         self._to.write(f"{self._shown(line, now)}\n".encode(errors="backslashreplace"))
 
     def _shown(self, line: log_lines.Line, now: Instant) -> str:

@@ -321,6 +321,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "auto", "Log lines as JSON or text; `auto`: text on a terminal; `short`: only time and sentence.", ALL
     )
     log_runs: bool = setting(False, "Whether a worker logs every run that ends, and no line is left out.", WORKER)
+    log_output: bool = setting(
+        False, "Whether a worker also logs what tasks print and log, in 10 s at most 100 lines of a run.", WORKER
+    )
     log_errors: bool = setting(
         False,
         "Whether log lines that are not on a terminal include the messages of errors, which may contain secrets.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from tests.processes.fleet import Fleet, until
 
@@ -24,6 +26,77 @@ async def waits() -> int:
     await asyncio.sleep({length})
     return 1
 """
+
+
+TALKATIVE = """
+import asyncio, logging, sys, threading
+import oncue
+
+tasks = oncue.Tasks()
+
+
+def talk(ctx: oncue.Context, lines: int = 1) -> None:
+    for number in range(lines):
+        print("printed", number)
+    logging.getLogger("shop").warning("warned")
+    ctx.log.info("logged")
+    print("\\033[2J\\u202etxt", file=sys.stderr)
+    print("no end", end="")
+
+
+@tasks.task
+async def loop(ctx: oncue.Context) -> None:
+    talk(ctx)
+
+
+@tasks.task
+def thread(ctx: oncue.Context) -> None:
+    talk(ctx)
+
+
+@tasks.task(isolation="process")
+def process(ctx: oncue.Context, lines: int) -> None:
+    talk(ctx, lines)
+"""
+TALK = ["printed 0", "WARNING warned", "INFO logged", "\\x1b[2J\\u202etxt", "no end"]
+
+
+def test_what_tasks_print_and_log_is_shown(fleet: Fleet) -> None:
+    """Of all kinds of tasks, with the run's id; a burst is counted, and its log has all of it."""
+    file = fleet.folder / "tasks.py"
+    file.write_text(TALKATIVE)
+    options = ("--tasks", str(file), "--port", str(fleet.port), "--allow-commands")
+    member = fleet.start("dev", *options)
+    fleet.ready(workers=1)
+    runs = {task: fleet.create(task) for task in ("loop", "thread")}
+    burst = fleet.create("process", {"lines": 100_000})
+    command = fleet.command("sh", "-c", "echo out; echo err >&2")
+    assert {run["status"] for run in fleet.at_rest([*runs.values(), burst, command]).values()} == {"succeeded"}
+    until(lambda: f"process ({burst[-8:]}): succeeded" in member.said, "the end is told", fleet.tell)
+
+    shown = [line[10:] for line in member.said.splitlines()]
+    for task, run in runs.items():
+        told = [line.removeprefix(f"{task} ({run[-8:]}): ") for line in shown if run[-8:] in line]
+        assert told[:-1] == TALK, task
+        assert told[-1].startswith("succeeded in ")
+    of_command = [line for line in shown if command[-8:] in line]
+    assert of_command[:2] == [f"command ({command[-8:]}): {word}" for word in ("out", "err")]
+    told = [line.removeprefix(f"process ({burst[-8:]}): ") for line in shown if burst[-8:] in line]
+    assert (told[0], told[99]) == ("printed 0", "printed 99")
+    assert len(told) < 1_000
+    more = [line for line in told if line.endswith(f" more lines, see `oncue runs logs {burst[-8:]}`")]
+    numbers = [int(line.split()[1].replace(",", "")) for line in more]
+    assert sum(numbers) + len(told) - len(more) - 1 == 100_000 + len(TALK) - 1, "each is shown or counted"
+    stored = fleet.text(f"/runs/{burst}/logs").splitlines()
+    assert [line for line in stored if "printed" in line] == [f"printed {number}" for number in range(100_000)]
+
+    member.send(signal.SIGTERM)
+    assert member.ended() == 0
+    quiet = fleet.start("dev", *options, "--no-log-output")
+    fleet.ready(workers=1)
+    fleet.at_rest([run := fleet.create("loop")])
+    until(lambda: f"loop ({run[-8:]}): succeeded" in quiet.said, "the end is told", fleet.tell)
+    assert "printed" not in quiet.said
 
 
 def test_a_save_restarts_the_worker_and_its_run_goes_on_with_the_new_code(fleet: Fleet) -> None:

@@ -47,6 +47,7 @@ def test_a_planted_secret_is_nowhere_to_be_found(any_fleet: Fleet, tmp_path_fact
     not_in_the_list_of_processes(fleet, member)
     member.send(signal.SIGTERM)
     assert member.ended() == 0
+    assert '"output": "printed \\u2022\\u2022\\u2022"' in member.said
     for value in (VALUE, OTHER):
         assert value not in "".join(one.said for one in fleet.members)
         assert not in_store(fleet, value)
@@ -58,7 +59,7 @@ def started(fleet: Fleet, secrets: Path) -> Member:
     (secrets / "admin" / "token").write_text(VALUE + "\n")
     (secrets / "admin" / "url").write_text(f"http://127.0.0.1:9/{VALUE}?key={VALUE}\n")
     options = ["--secrets-dir", str(secrets), "--allow-commands", "--http-allow", "127.0.0.1/32"]
-    options += ["--access-log", "--log-errors", "--log-level", "debug", "--lease", "3s"]
+    options += ["--access-log", "--log-errors", "--log-output", "--log-level", "debug", "--lease", "3s"]
     member = fleet.start("up", *options, tasks=TASKS, env={"ONCUE_SECRET_OTHER": OTHER})
     fleet.ready(workers=1)
     return member

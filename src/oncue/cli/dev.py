@@ -12,11 +12,12 @@ from oncue.cli.settings_options import options_of
 from oncue.settings import ALL
 
 HERE = "tasks.py"
-DEFAULTS = {"reload": True, "log_runs": True, "log_format": "short", "log_errors": True}
+DEFAULTS = {"reload": True, "log_runs": True, "log_output": True, "log_format": "short", "log_errors": True}
 EXAMPLES = """\b
 Examples:
   oncue dev                   # the tasks of tasks.py in this folder
   oncue dev --tasks shop.jobs --port 9000
+  oncue dev --no-log-output   # without what tasks print and log
   oncue worker --reload --tasks shop.jobs     # a worker only
 
 \b
@@ -33,8 +34,8 @@ an attempt. A file with an error is reported with its line; the API stays, and t
 def command(as_json: bool, **given: Any) -> None:
     """Run all roles; restart the worker on changes.
 
-    The same as `oncue up --reload --log-runs --log-format short --log-errors`: a line for every run, failure, retry
-    and reload.
+    The same as `oncue up --reload --log-runs --log-output --log-format short --log-errors`: a line for every run,
+    failure, retry and reload, and what tasks print and log.
     """
     from oncue.app import up
 

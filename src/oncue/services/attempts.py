@@ -318,6 +318,7 @@ class Attempts:
             except BaseException as error:
                 end = self._failed(active, error)
             active.task = None  # its outcome is known: from here on nothing stops it
+            active.reports.wrote_all()
             if active.reports in self._reporting and self._is_ours(active):
                 await self._reporting.write_last(active.reports)
         except BaseException as error:

@@ -7,7 +7,6 @@ together at all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from oncue import logs
 from oncue.domain.ids import ClassId, RunId
@@ -42,25 +41,25 @@ class OutcomeLines:
                 task = self._task_of(run)
                 if not logs.bursts.full("run_late", task):
                     late = round(run.lag / SECOND)
-                    log.warning("A run started late", kind="run_late", seconds=late, **_about(run, task))
+                    log.warning("A run started late", kind="run_late", seconds=late, **about(run))
 
     def _tell(self, end: Settlement) -> None:
         dead, task = end.state is State.DEAD, self._task_of(end.run)
         if logs.bursts.full("run_dead" if dead else "attempt_failed", task):
             return
-        about = {**_about(end.run, task), "attempt": end.run.attempt, "error_type": end.error_type, "error": end.error}
+        told = {**about(end.run), "attempt": end.run.attempt, "error_type": end.error_type, "error": end.error}
         if dead:
             counts = {"failures": end.failures, "losses": end.losses}
             look = f"oncue dead show {end.run.run_id}"
-            log.error("A run failed permanently", kind="run_dead", **about, **counts, look=look)
+            log.error("A run failed permanently", kind="run_dead", **told, **counts, look=look)
         elif end.due is not None:
             retry_in = round((end.due - end.ended_at) / SECOND, 3)
-            log.warning("An attempt failed and will be retried", kind="attempt_failed", **about, retry_in=retry_in)
+            log.warning("An attempt failed and will be retried", kind="attempt_failed", **told, retry_in=retry_in)
 
     def _tell_end(self, end: Settlement) -> None:
         seconds = round((end.ended_at - (end.started_at or end.run.claimed_at)) / SECOND, 3)
-        about = {**_about(end.run, self._task_of(end.run)), "attempt": end.run.attempt}
-        log.info("A run ended", kind="run_ended", **about, status=end.state.name.lower(), seconds=seconds)
+        told = {**about(end.run), "attempt": end.run.attempt}
+        log.info("A run ended", kind="run_ended", **told, status=end.state.name.lower(), seconds=seconds)
 
     def _task_of(self, run: Claimed) -> str:
         """A class has one task."""
@@ -72,11 +71,11 @@ class OutcomeLines:
         return task
 
 
-def _about(run: Claimed, task: str) -> dict[str, Any]:
-    name = _read(run)[1]
-    return {"run_id": str(run.run_id), "job_id": str(run.job_id), "task": task} | (
-        {} if name is None else {"name": name}
-    )
+def about(run: Claimed) -> dict[str, str]:
+    """Return what lines about a run say of it."""
+    task, name = _read(run)
+    named = {} if name is None else {"name": name}
+    return {"run_id": str(run.run_id), "job_id": str(run.job_id), "task": task} | named
 
 
 def _read(run: Claimed) -> tuple[str, str | None]:

@@ -20,6 +20,7 @@ from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import RUN_LOG_BYTES, RUN_LOG_CUT
 from oncue.services.run_log import MOST_HELD, RunLog
 from oncue.services.submitting import Submitting
+from oncue.services.task_output import TaskOutput
 from oncue.storage.port import Storage
 
 FLUSH_INTERVAL = Duration(SECOND)
@@ -40,6 +41,7 @@ class RunReports:
         "_progress",
         "_refused",
         "_reporting",
+        "_shown",
         "_stop_requested",
         "ended",
         "noticed",
@@ -53,6 +55,7 @@ class RunReports:
         self._stop_requested = False
         self._refused = False
         self._reporting = reporting
+        self._shown = reporting.output.of(run) if reporting.output else None
         self._log: RunLog | None = None  # made when the first text comes: most attempts write none
         self._flushing: asyncio.Lock | None = None
         self._progress: bytes | None = None
@@ -72,6 +75,13 @@ class RunReports:
             self._log = RunLog(self.run, self._reporting)
         self._log.write(text.encode(errors="backslashreplace").replace(b"\0", rb"\x00"))
         self._reporting.noted(self)
+        if self._shown is not None:
+            self._shown.write(text)
+
+    def wrote_all(self) -> None:
+        """Show the end of what the attempt wrote: nothing else comes from it."""
+        if self._shown is not None:
+            self._shown.end()
 
     def progress(self, stored: bytes) -> None:
         self._progress = checked_progress(stored)
@@ -141,6 +151,7 @@ class Reporting:
         cap: int,
         numbers: Numbers = SILENT,
         submitting: Submitting | None = None,
+        output: TaskOutput | None = None,
     ) -> None:
         self.engine = engine
         self.storage = storage
@@ -151,6 +162,7 @@ class Reporting:
         self._numbers = numbers
         self.worker_id = worker_id
         self.submitting = submitting
+        self.output = output
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
         self._later: set[asyncio.Task[None]] = set()
@@ -178,6 +190,8 @@ class Reporting:
                 await self._flush(reports)
             elif not reports.busy:
                 self._beside(reports)
+        if self.output is not None:
+            self.output.tell_cut()
         return FLUSH_INTERVAL if self._noted or self.active() else IDLE
 
     def _beside(self, reports: RunReports) -> asyncio.Task[None]:

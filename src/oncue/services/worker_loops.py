@@ -31,6 +31,7 @@ from oncue.services.run_numbers import RunNumbers
 from oncue.services.settling import LINGER, Settling
 from oncue.services.spool import Spool
 from oncue.services.submitting import Submitting
+from oncue.services.task_output import TaskOutput
 from oncue.services.worker import Worker
 from oncue.settings import Settings
 from oncue.storage.open import open_storage
@@ -72,7 +73,8 @@ class WorkerLoops:
         self._inline_cap, patience = settings.inline_cap, settings.storage_patience
         self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
         submitting = Submitting(engine, clock, settings, storage)
-        self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers, submitting)
+        how = settings.max_log_bytes, numbers, submitting, TaskOutput(clock) if settings.log_output else None
+        self.reporting = Reporting(engine, storage, clock, worker_id, *how)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.reporting.active = lambda: len(self.attempts)
         self.holdings = Holdings(engine, clock, worker_id, settings, self, recent)
