@@ -6,7 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.dashboard import Dashboard, violations
+from tests.browser.dashboard import PHONE, Dashboard, violations
 from tests.examples.server import ROOT
 
 PAGES = ROOT / "dashboard" / "src" / "pages" / "pages.ts"
@@ -97,6 +97,20 @@ def test_a_viewer_changes_nothing_on_any_page(dashboard: Dashboard, places: dict
         links = page.locator("main a.button").all_inner_texts()
         found = [name for name in (*names, *links) if name.strip().lower().startswith(CHANGES)]
         assert found == [], path
+
+
+def test_every_page_is_reached_on_a_phone(dashboard: Dashboard) -> None:
+    page = dashboard.open("/jobs", viewport=PHONE)
+    ways = page.get_by_role("navigation", name="Pages")
+    for name in ("Overview", "Upcoming", "Failures", "Queues", "New job", "Runs", "Admin", "Jobs"):
+        link = ways.get_by_role("link", name=name, exact=True)
+        if name in ("Upcoming", "New job", "Admin"):
+            expect(link).to_be_hidden()
+            ways.get_by_role("button", name="More").click()
+            assert violations(page, with_dark=name == "Admin") == []
+        link.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+    expect(ways.get_by_role("link", name="Admin")).to_be_hidden()
 
 
 def test_an_address_that_means_nothing_breaks_no_page(dashboard: Dashboard) -> None:

@@ -159,6 +159,9 @@ def test_a_viewer_sees_no_buttons_that_change_something(dashboard: Dashboard) ->
     page = dashboard.open(f"/runs/{run['run_id']}", role="viewer", viewport=PHONE)
     expect(page.get_by_label("In short")).to_contain_text("Succeeded")
     expect(page.get_by_role("button", name="Run again")).to_have_count(0)
+    find = page.get_by_role("searchbox", name="Find in the log").bounding_box()
+    assert find is not None
+    assert find["x"] + find["width"] <= PHONE["width"]
     page.goto(f"{dashboard.address}/runs?status=succeeded")
     expect(page.get_by_role("link", name="hello")).to_be_visible()
     expect(page.get_by_role("toolbar")).to_have_count(0)
