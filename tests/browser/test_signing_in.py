@@ -11,8 +11,16 @@ def sign_in(page: Page, key: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+def refused_keys(dashboard: Dashboard) -> int:
+    """How often the server has told of a request with an invalid API key."""
+    return dashboard.server.log.read_text().count("an invalid API key")
+
+
 def test_signing_in_and_out(dashboard: Dashboard) -> None:
+    refused = refused_keys(dashboard)
     page = dashboard.open("/jobs", role=None)
+    expect(page.get_by_label("API key")).to_be_visible()
+    assert refused_keys(dashboard) == refused  # who looks has failed at nothing
     sign_in(page, dashboard.api("member").key)
     who = page.get_by_label(f"Signed in as {dashboard.user}, member")
     who.click()
@@ -26,8 +34,10 @@ def test_signing_in_and_out(dashboard: Dashboard) -> None:
 
 def test_a_wrong_key_is_refused_in_the_words_of_the_api(dashboard: Dashboard) -> None:
     page = dashboard.open(role=None)
+    refused = refused_keys(dashboard)
     with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
         sign_in(page, "no-such-key")
+    assert refused_keys(dashboard) == refused + 1
     words = answered.value.json()["detail"]
     expect(page.locator("p.refusal")).to_have_text(words)
     expect(page.get_by_label("API key")).to_have_accessible_description(re.compile(re.escape(words)))

@@ -176,16 +176,18 @@ def forbidden(message: str) -> Refused:
 
 
 class FailedKeys:
-    """Counts every failed key and logs the first ones."""
+    """Counts every failed key and logs the first ones. The sign-in page sends none: that is no failure."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def note(self, request: Request, refused: KeyRefused) -> None:
+        if not refused.key:
+            return
         self.count += 1
         if not logs.bursts.full("key_refused"):
             about = _about(request, refused.key)
-            log.warning("A request had no valid API key", kind="key_refused", why=str(refused), **about)
+            log.warning("A request had an invalid API key", kind="key_refused", why=str(refused), **about)
 
 
 def _about(request: Request, key: str) -> dict[str, str]:
