@@ -9,8 +9,10 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 
 from oncue import systemd
+from oncue.api.http.address import url_of
 from oncue.clock import SystemClock, happens_within
 from oncue.domain.errors import StoreFull
 from oncue.domain.ids import RunId
@@ -24,6 +26,8 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.executors.task_files import TaskFiles
 from oncue.intake.context import Intake
 from oncue.intake.large_values import LargeValues
+from oncue.lifecycle import shown_database
+from oncue.local_server import announced
 from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
@@ -323,5 +327,8 @@ async def serving_at(
     from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, listener, complete, exposed, spans) as address:
-        yield address, complete
+    with announced(Path(settings.data_dir), url_of(listener), shown_database(settings.engine)) as why:
+        if why is not None:
+            log.warning("Commands in this folder will not find this server", kind="address_not_written", why=why)
+        async with serving(engine, clock, settings, listener, complete, exposed, spans) as address:
+            yield address, complete

@@ -24,7 +24,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metavar="URL",
     )
     data_dir: str = setting(
-        ".oncue", "The folder for local files: the default database and the admin key.", ALL, metavar="FOLDER"
+        ".oncue",
+        "The folder for local files: the default database, the admin key, the address of the server.",
+        ALL,
+        metavar="FOLDER",
     )
     host: str = setting("127.0.0.1", "The address the API listens on.", API, metavar="ADDRESS")
     port: int = setting(8470, "The port the API listens on.", API, least=0, most=65_535, metavar="PORT")

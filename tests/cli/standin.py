@@ -84,9 +84,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing_in(standin: Standin) -> Iterator[Standin]:
+def standing_in(standin: Standin, port: int = 0) -> Iterator[Standin]:
     handler = type("Bound", (Handler,), {"standin": standin})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

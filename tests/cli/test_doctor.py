@@ -52,12 +52,12 @@ def test_a_server_that_is_well(oncue_up: Up) -> None:
 def test_by_default_the_database_else_the_server(oncue: Oncue, oncue_up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     here = states(oncue("doctor", "--json"))
     assert "schema" in here
-    assert "server" not in here
+    assert "version" not in here
 
     monkeypatch.setenv("ONCUE_DATA_DIR", "elsewhere")
     monkeypatch.setenv("ONCUE_API_KEY", key_of(oncue_up))
     there = states(oncue("doctor", "--json"))
-    assert "server" in there
+    assert "version" in there
     assert "schema" not in there
 
 

@@ -1,18 +1,22 @@
 """Where a client looks for the server and its key."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from oncue import local_server
 from oncue.client import AsyncClient, Client
 from oncue.client.address import find_address
+from oncue.client.contexts import Context, Contexts, write_contexts
+from oncue.local_server import announced, data_dir, local_servers
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and nothing of ours in the environment."""
     monkeypatch.chdir(tmp_path)
-    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR", "ONCUE_CONTEXT"):
+    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR", "ONCUE_CONTEXT", "ONCUE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -43,6 +47,97 @@ def test_the_key_of_a_server_started_here_is_found(elsewhere: Path, monkeypatch:
     assert find_address().key == "oc_data"
     monkeypatch.setenv("ONCUE_API_KEY", "oc_env")
     assert find_address().key == "oc_env"
+
+
+def test_the_key_of_a_folder_is_sent_to_its_running_server_only(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_key(elsewhere / ".oncue", "oc_usual")
+    before = find_address("http://127.0.0.1:8485")  # a program may start before its server
+    assert before.key_now() is None
+
+    with (
+        announced(elsewhere / ".oncue", "http://0.0.0.0:8485", ""),
+        announced(elsewhere / ".oncue", "http://[::]:1", ""),
+    ):
+        sent = {
+            url: find_address(url).key_now()
+            for url in ("http://localhost:8485", "http://[::1]:1", "http://127.0.0.1:1")
+        }
+        assert sent == {"http://localhost:8485": "oc_usual", "http://[::1]:1": "oc_usual", "http://127.0.0.1:1": None}
+        assert (find_address().url, before.key_now()) == ("http://[::1]:1", "oc_usual")
+    assert (find_address().url, before.key_now()) == ("http://[::1]:1", None)
+    with pytest.raises(ConnectionError, match="does not run here"):
+        find_address().key_now()
+
+    with announced(elsewhere / ".oncue", "http://127.0.0.1:2", ""):
+        assert [one.url for one in local_servers(elsewhere / ".oncue")] == ["http://127.0.0.1:2"]
+        before = find_address()
+        monkeypatch.chdir("/")  # as daemons do
+        assert before.key_now() == "oc_usual"
+
+
+def test_a_folder_from_elsewhere_leads_nowhere(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be shared with a container or another machine, or come with a stranger's file in it."""
+    monkeypatch.setenv("ONCUE_API_KEY", "oc_env")
+    folder = elsewhere / ".oncue"
+    folder.mkdir()
+    with announced(folder, "http://192.0.2.1:8485", ""):
+        [file] = folder.glob("address.*")
+        assert find_address().url == "http://192.0.2.1:8485"
+        with monkeypatch.context() as another:
+            another.setattr(local_server, "_place", lambda: "another machine")
+            another.delenv("ONCUE_API_KEY")
+            found = find_address()
+            assert found.url == "http://127.0.0.1:8470"
+            with pytest.raises(ConnectionError):
+                found.key_now()
+        with monkeypatch.context() as another:
+            another.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+            assert find_address().url == "http://127.0.0.1:8470"
+    assert find_address().url == "http://127.0.0.1:8470"
+
+
+def test_a_program_uses_a_context_by_name_only(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write_contexts(Contexts("prod", {"prod": Context("https://prod.example", "oc_prod")}, noted=True))
+    with pytest.raises(
+        ValueError, match=r"no server runs in this folder, .* set ONCUE_CONTEXT=prod or pass context='prod'"
+    ):
+        find_address()
+    assert find_address("https://prod.example").key == find_address(context="prod").key == "oc_prod"
+    assert find_address("https://elsewhere.example", context="prod").key is None
+
+    put_key(elsewhere / ".oncue", "oc_usual")
+    with announced(elsewhere / ".oncue", "http://127.0.0.1:2", ""):
+        assert (find_address().url, find_address().key_now()) == ("http://127.0.0.1:2", "oc_usual")
+        monkeypatch.setenv("ONCUE_CONTEXT", "prod")
+        assert (find_address().url, find_address().key_now()) == ("https://prod.example", "oc_prod")
+
+
+def test_the_data_directory_is_that_of_a_server_started_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_dir() == Path(".oncue")
+    (elsewhere / "pyproject.toml").write_text('[tool.oncue]\ndata_dir = "of-the-project"\n')
+    assert data_dir() == Path("of-the-project")
+    (elsewhere / "oncue.toml").write_text('engine = "${NOT_SET}"\ndata_dir = "${PLACE}/data"\n')
+    with pytest.raises(ValueError, match=r"data_dir in oncue.toml: the environment variable PLACE is not set"):
+        find_address()
+    assert find_address("http://127.0.0.1:1").url == "http://127.0.0.1:1"  # which needs no settings
+    monkeypatch.setenv("PLACE", "/srv")
+    assert data_dir() == Path("/srv/data")
+    (elsewhere / "other.toml").write_text("data_dir = 1\n")
+    monkeypatch.setenv("ONCUE_CONFIG", "other.toml")
+    with pytest.raises(ValueError, match=r"data_dir in other.toml: is no folder"):
+        data_dir()
+    monkeypatch.setenv("ONCUE_DATA_DIR", "given")
+    assert data_dir() == Path("given")
+
+
+def test_a_folder_that_cannot_be_written_is_told(elsewhere: Path) -> None:
+    with announced(elsewhere / "missing", "http://127.0.0.1:2", "") as why:
+        assert why == "No such file or directory"
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,6 @@ class Reader:
                 break
             assert LOOKING.fullmatch(block), f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
             assert time.monotonic() < until, f"{block}\n{self.missing(wanted, output)}\n{output}\n{self.logs()}"
-        self.environment |= dict(re.findall(r"^export (ONCUE_DATA_DIR)=(\S+)$", block, re.MULTILINE))
 
     def look_for(self, happened: Callable[[], bool]) -> None:
         until = time.monotonic() + DEADLINE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -18,8 +19,9 @@ from tests.client.server import key_of
 from tests.examples.server import Up, up
 
 from oncue import Tasks
-from oncue.client import AsyncClient, Client, NotFound, OncueApiError, address
+from oncue.client import AsyncClient, Client, NotFound, OncueApiError
 from oncue.client.contexts import Context, Contexts, write_contexts
+from oncue.local_server import announced
 from oncue.testing import OncueApp, OncueFake, OncueInline
 
 UNKNOWN = "01a1ec94-d625-7791-b549-7d4e80e220e7"
@@ -85,15 +87,16 @@ def real(
                 monkeypatch.setenv("ONCUE_URL", counting.url)
                 monkeypatch.setenv("ONCUE_API_KEY", key_of(server))
             case "context":
-                write_contexts(Contexts("prod", {"prod": Context(counting.url, key_of(server))}))
+                write_contexts(Contexts(None, {"prod": Context(counting.url, key_of(server))}))
+                monkeypatch.setenv("ONCUE_CONTEXT", "prod")
             case _:
                 (tmp_path / ".oncue").mkdir()
                 (tmp_path / ".oncue" / "admin.key").write_text(key_of(server))
-                monkeypatch.setattr(address, "USUAL_URL", counting.url)
-        yield counting
-        visits = counting.visits
-        with Client() as client:
-            jobs = list(client.jobs.list())
+        with announced(tmp_path / ".oncue", counting.url, "") if request.param == "folder" else nullcontext():
+            yield counting
+            visits = counting.visits
+            with Client() as client:
+                jobs = list(client.jobs.list())
     assert (visits, jobs, counting.visits) == (0, [], 1)
 
 

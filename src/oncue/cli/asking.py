@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import ChainMap
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 import msgspec
-from click.core import ParameterSource
 
+from oncue.cli.destination import CONTEXT_NAME, Destination, answers, destination
 from oncue.cli.output import MANY, ONE, Form, Output
 from oncue.cli.printing import print_json, print_yaml, say
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse, say_problem
@@ -37,20 +36,20 @@ LARGEST_PAGE = 1_000
 LONGEST_SEARCH = 5 * SECOND  # for what a filter leaves: the server looks at a bounded number of rows for each page
 
 URL = click.option(
-    "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
+    "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: that of this folder's server]"
 )
 _BY_KEY = "PUT /v1/jobs/by-key/{key}"
 _REMEDIES = {
+    " Send the header Authorization: Bearer <key>.": "",  # a line of its own says what a person does
     f"Replace it with {_BY_KEY}": "Change it with `oncue jobs edit` or `oncue apply`",
     f"create another job with {_BY_KEY}": "create another job with `oncue jobs create --key`",
 }
 _IDS = ("bulk_id", "run_id", "job_id", "worker_id", "key_id", "name", "setting")
 _PARTS = ("sets", "steps", "tasks")  # of answers about several objects
-_CONTEXT = "oncue.context"  # where a click context keeps the name of a server
 
 
 def _keep_context(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
-    ctx.meta[_CONTEXT] = name
+    ctx.meta[CONTEXT_NAME] = name
 
 
 CONTEXT = click.option(
@@ -78,18 +77,19 @@ def asking(
 ) -> Iterator[Client]:
     """Open a client for this block; its errors end the command. `names` maps a field to what the user typed,
     unless that is the option that has the field's name."""
-    from oncue.client import Client, ClientError, ServerUnreachable
+    from oncue.cli.calling import CommandClient
+    from oncue.client import ClientError, ServerUnreachable
 
-    url, context = server_of(url)
+    to = destination(url)
     try:
-        client = Client(url, key, timeout=TIMEOUT, retries=RETRIES, context=context)
+        client = CommandClient(to, key, timeout=TIMEOUT, retries=RETRIES)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     try:
         with client:
             yield client
     except ServerUnreachable as away:
-        _unreachable(away, as_json=as_json)
+        _unreachable(away, to, as_json=as_json)
     except ClientError as no:
         say_refusal(no, names, as_json=as_json)
         sys.exit(REFUSED)
@@ -97,27 +97,10 @@ def asking(
         raise click.UsageError(str(wrong)) from None
 
 
-def server_of(url: str | None) -> tuple[str | None, str | None]:
-    """Return the address and the context that the options name. An option goes before a variable."""
-    ctx = click.get_current_context(silent=True)
-    context = None if ctx is None else ctx.meta.get(_CONTEXT)
-    if ctx is None or context is None:
-        return url, None
-    if ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--url and --context name a server each; give one of them.")
-    return None, context
-
-
 def names_server(url: str | None) -> bool:
-    """Whether a server is named at all: by an option, a variable, or the current context."""
-    from oncue.client.contexts import read_contexts
-
-    if url is not None or server_of(url)[1] is not None or os.environ.get("ONCUE_CONTEXT"):
-        return True
-    try:
-        return read_contexts().current is not None
-    except ValueError as wrong:
-        raise click.UsageError(str(wrong)) from None
+    """Whether a server is named: by an option, a variable, or the current context, if no server runs in this folder."""
+    to = destination(url)
+    return to.asked is not None or to.name is not None
 
 
 def tell(client: Client, call: Call[T], show: Callable[[T, Output], None], output: Output) -> None:
@@ -263,8 +246,8 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
             say(f"{before}{line}", err=True)
         if no.status == 401:
             say(
-                "Sign in with `oncue login URL`, or set the key in ONCUE_API_KEY; a server on this machine keeps one "
-                "in its data directory.",
+                "Sign in with `oncue login URL`, or set the key in ONCUE_API_KEY. The key in a data directory is for "
+                "the server that runs there.",
                 err=True,
             )
 
@@ -295,8 +278,13 @@ def _here(message: str) -> str:
     return message
 
 
-def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:
+def _unreachable(away: ServerUnreachable, to: Destination, *, as_json: bool) -> NoReturn:
     message = f"No server at {away.url}. Start one with `oncue up`, or name another with --url or ONCUE_URL."
     if away.sent:
         message = f"{away}. The request may or may not have been applied; check before you repeat it."
+    elif to.unnamed and answers(away.url):
+        message = (
+            f"No server of this folder runs here, and the one at {away.url} is another. Start one with `oncue up`, or "
+            f"name that one: `oncue login {away.url}`, or --url {away.url} and its key in ONCUE_API_KEY."
+        )
     refuse(message, as_json=as_json, title="Server Unreachable", code=UNREACHABLE)

@@ -18,6 +18,7 @@ import click
 import msgspec
 from click.shell_completion import CompletionItem
 
+from oncue.cli.destination import destination
 from oncue.cli.tables import short_id
 from oncue.clock import Clock, SystemClock
 from oncue.domain.instants import SECOND, Duration
@@ -59,8 +60,8 @@ def words_with_commas(*known: str) -> Callable[[click.Context, click.Parameter, 
 
 def _answered(ctx: click.Context, kind: str, find: Find, begun: str) -> list[Word]:
     clock: Clock = ctx.find_root().obj or SystemClock()
-    url = ctx.params.get("url") or os.environ.get("ONCUE_URL")
-    kept = _Kept(f"{url} {os.environ.get('ONCUE_API_KEY')} {Path.cwd()} {kind} {begun}", clock)
+    to = destination(ctx.params.get("url") or os.environ.get("ONCUE_URL"), quiet=True)
+    kept = _Kept(f"{to} {os.environ.get('ONCUE_API_KEY')} {Path.cwd()} {kind} {begun}", clock)
     if (known := kept.read()) is not None:
         return known
     found: list[list[Word]] = []
@@ -69,7 +70,7 @@ def _answered(ctx: click.Context, kind: str, find: Find, begun: str) -> list[Wor
         from oncue.client import Client, ClientError
 
         try:
-            with Client(url, timeout=LIMIT, retries=0) as client:
+            with Client(to.url, timeout=LIMIT, retries=0, context=to.context) as client:
                 found.append(list(find(client, begun)))
         except (ClientError, ValueError):
             pass  # there is nothing to complete then

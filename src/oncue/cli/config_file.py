@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-import tomllib
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -14,6 +10,7 @@ import msgspec
 
 from oncue.cli.file_values import typed
 from oncue.settings import DECLARED
+from oncue.settings_file import expanded, find_settings
 
 RENAMED: Final = {
     "request_rate": "rate_limit",
@@ -35,7 +32,6 @@ RENAMED: Final = {
     "cpu": "worker_cpu",
     "memory_mb": "worker_memory_mb",
 }
-VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
@@ -45,25 +41,13 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 def read_config(given: str | None) -> ConfigFile | None:
     """Read the file that was named, else the one of this folder. None: there is none."""
-    if given is not None:
-        if not given.strip():
-            raise click.UsageError("--config is empty; name a file")
-        return _checked(given, _load(Path(given)))
-    if os.path.lexists("oncue.toml"):  # a folder, too, or a link to nothing: it was meant to be the file
-        return _checked("oncue.toml", _load(Path("oncue.toml")))
-    project = Path("pyproject.toml")
-    tools = _load(project).get("tool") if os.path.lexists(project) else None
-    table = tools.get("oncue") if isinstance(tools, dict) else None
-    return None if table is None else _checked("[tool.oncue] in pyproject.toml", table)
-
-
-def _load(file: Path) -> dict[str, Any]:
+    if given is not None and not given.strip():
+        raise click.UsageError("--config is empty; name a file")
     try:
-        return tomllib.loads(file.read_text("utf-8-sig"))
-    except OSError as no:
-        raise click.UsageError(f"cannot read {file}: {no.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as no:
-        raise click.UsageError(f"{file} is not TOML: {no}") from None
+        found = find_settings(given)
+        return None if found is None else _checked(found.name, found.table)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
 
 
 def _checked(name: str, table: Any) -> ConfigFile:
@@ -75,20 +59,5 @@ def _checked(name: str, table: Any) -> ConfigFile:
             near = [RENAMED[key]] if key in RENAMED else get_close_matches(key, DECLARED, 1)
             raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
         where = f"{key} in {name}"
-        values[key] = typed(where, key, _expanded(where, value))
+        values[key] = typed(where, key, expanded(where, value))
     return ConfigFile(name, values)
-
-
-def _expanded(where: str, value: Any) -> Any:
-    """Replace `${NAME}` by the variable, also in a list."""
-    if isinstance(value, list):
-        return [_expanded(where, one) for one in value]
-    if isinstance(value, dict):
-        raise click.UsageError(f"{where}: is a table; write one value, or a list of texts")
-    return VARIABLE.sub(lambda found: _variable(where, found[1]), value) if isinstance(value, str) else value
-
-
-def _variable(where: str, name: str) -> str:
-    if (value := os.environ.get(name)) is None:
-        raise click.UsageError(f"{where}: the environment variable {name} is not set")
-    return value

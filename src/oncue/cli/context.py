@@ -25,7 +25,8 @@ Examples:
   oncue context remove prod
 
 A context is a server's address and key under a name. Commands use the one of --context or ONCUE_CONTEXT, else the
-current one; --url and ONCUE_URL go before the current one. They are kept in ~/.config/oncue/config.toml.
+current one; --url, ONCUE_URL and a server that runs in this folder go before the current one. Programs use a context by
+name only. They are kept in ~/.config/oncue/config.toml.
 """
 
 

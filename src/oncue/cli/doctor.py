@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from oncue.cli.asking import URL
+from oncue.cli.asking import CONTEXT, URL
+from oncue.cli.destination import Destination, destination
 from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options, settings_of, storing
 from oncue.cli.settings_options import STORAGE_PLACE, WHERE, options_named
-from oncue.domain.diagnosis import Diagnosis, State
+from oncue.domain.diagnosis import Diagnosis, State, ok
 
 if TYPE_CHECKING:
     from oncue.settings import Settings
@@ -31,13 +32,13 @@ Examples:
 It changes nothing, but stores a small object and deletes it, if there is object storage. The exit code is 1 if there is
 a problem; warnings alone do not change it.
 
-Without --engine and --url it checks the database of ONCUE_ENGINE or in the data directory; if there is none, the server
-of ONCUE_URL. A server is checked from outside, as far as the role of the API key allows.
+Without --engine, --url and --context it looks at the server that the other commands call: of this folder, by its
+database, else from outside, as far as the role of the API key allows. With ONCUE_ENGINE it checks that database.
 """
 
 
 @click.command("doctor", epilog=EXAMPLES)
-@options(options_named((*WHERE, *STORAGE_PLACE, "archive")), (URL,))
+@options(options_named((*WHERE, *STORAGE_PLACE, "archive")), (URL, CONTEXT))
 @click.option(
     "--api-key",
     envvar="ONCUE_API_KEY",
@@ -48,24 +49,39 @@ of ONCUE_URL. A server is checked from outside, as far as the role of the API ke
 def command(url: str | None, api_key: str | None, as_json: bool, **given: Any) -> None:
     """Check an installation and say what to do."""
     ctx = click.get_current_context()
-    typed = {name for name in ("engine", "url") if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    to = destination(url)
+    inside = _looks_inside(ctx, to, given)
     found: list[Diagnosis] = []
-    if "engine" in typed or ("url" not in typed and (url is None or _has_database(given))):
+    if inside:
         found += storing(_diagnose, given, as_json=as_json, read_only=True)
-        url = url if "url" in typed else None
-    if url is not None:
+    if _typed(ctx, "url") or to.context or not inside:
         from oncue.cli.server_checks import diagnose_server
 
-        found += diagnose_server(url, api_key, ctx.obj)
+        found += diagnose_server(to, api_key, ctx.obj)
+    elif to.here is not None:
+        found.append(ok("server", f"{to.here.url} runs in this folder"))
     _show(found, as_json=as_json)
     if any(one.state is State.PROBLEM for one in found):
         sys.exit(REFUSED)
 
 
-def _has_database(given: dict[str, Any]) -> bool:
-    from oncue.engines.open import may_exist
+def _typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
-    return may_exist(settings_of(**given).engine)
+
+def _looks_inside(ctx: click.Context, to: Destination, given: dict[str, Any]) -> bool:
+    """Whether to check the database: it was named, or is that of the server which other commands call."""
+    if _typed(ctx, "engine"):
+        return True
+    if _typed(ctx, "url") or to.context:
+        return False
+    if ctx.get_parameter_source("engine") is ParameterSource.ENVIRONMENT:
+        return True
+    if to.here is not None:
+        from oncue.lifecycle import shown_database
+
+        return shown_database(settings_of(**given).engine) == to.here.database
+    return not to.elsewhere
 
 
 async def _diagnose(settings: Settings) -> list[Diagnosis]:

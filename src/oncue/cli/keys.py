@@ -45,8 +45,9 @@ Examples:
   oncue keys create --user ci --role member --json | jq -r .key
 
 With --engine, the command creates the key directly in the database, for when the first key is lost or no server runs.
-With --url, --context, ONCUE_URL or a current context, the server creates the key; this needs an admin key. With
-neither, the database is the one in the data directory. A database is created only with --init.
+With --url, --context, ONCUE_URL or a current context, the server creates the key; this needs an admin key. With none of
+them, or if a server runs in this folder, the database is the one in the data directory. A database is created only with
+--init.
 """
 
 

@@ -25,7 +25,7 @@ Examples:
 
 The command asks for an API key, or reads it from standard input, checks it, and keeps it with the address in
 ~/.config/oncue/config.toml, which only you can read. The server becomes the current context: commands without --url,
---context, ONCUE_URL and ONCUE_CONTEXT use it.
+--context, ONCUE_URL and ONCUE_CONTEXT use it, except in a folder in which a server runs.
 """
 
 

@@ -170,9 +170,10 @@ Exit codes:
 
 \b
 Environment:
-  ONCUE_URL      the server's address (default: http://127.0.0.1:8470)
-  ONCUE_API_KEY  the API key (default: that of a server in this folder)
-  ONCUE_CONTEXT  a server of `oncue login`, by name (default: the current one)
+  ONCUE_URL      the server's address (default: that of the server in this folder,
+                 else of the current context, else http://127.0.0.1:8470)
+  ONCUE_API_KEY  the API key (default: that of the server in this folder)
+  ONCUE_CONTEXT  a server of `oncue login`, by name
 """
 
 

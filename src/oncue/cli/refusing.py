@@ -16,6 +16,7 @@ REFUSED = 1
 WRONG_USAGE = 2
 UNREACHABLE = 3
 NOT_IN_TIME = 4
+BEFORE_ASKING = "oncue.before_asking"  # what a click context does before a person is asked
 
 
 @contextmanager
@@ -60,6 +61,9 @@ def refuse_empty(given: Iterable[str], what: str) -> None:
 
 def confirm(question: str) -> None:
     """Ask, and end the command unless the answer is yes. The end of the input, unlike Ctrl-C, is an answer: no."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None and BEFORE_ASKING in ctx.meta:
+        ctx.meta[BEFORE_ASKING]()
     try:
         yes = click.confirm(question, err=True)
     except click.Abort as abort:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from oncue.cli.asking import CONTEXT, URL, server_of
+from oncue.cli.asking import CONTEXT, URL
+from oncue.cli.destination import destination
 from oncue.cli.outbox import AS_JSON
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
@@ -54,13 +56,16 @@ def command(
     """Create jobs from an outbox in another database."""
     from oncue.client import AsyncClient, ClientError, ServerUnreachable
 
-    address, context = server_of(url)
+    to = destination(url)
     try:
         if listing:
             asyncio.run(_list(source, table, as_json=as_json))
             return
         tell = _tell_as_json if as_json else _tell
-        refused = asyncio.run(_relay(source, table, AsyncClient(address, context=context), clock, once, tell))
+        client = AsyncClient(to.url, context=to.context)
+        if to.elsewhere and sys.stderr.isatty():
+            say(to.words(client.url), err=True)
+        refused = asyncio.run(_relay(source, table, client, clock, once, tell))
     except ServerUnreachable as away:
         refuse(str(away), code=UNREACHABLE, as_json=as_json)
     except (ClientError, OncueError) as no:

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from oncue import __version__
+from oncue.cli.destination import Destination
 from oncue.client import (
     Client,
     ClientError,
@@ -43,9 +44,9 @@ class _Info(msgspec.Struct):
     version: str
 
 
-def diagnose_server(url: str, key: str | None, clock: Clock) -> Iterator[Diagnosis]:
+def diagnose_server(to: Destination, key: str | None, clock: Clock) -> Iterator[Diagnosis]:
     try:
-        client = Client(url, key, timeout=TIMEOUT, retries=0)
+        client = Client(to.url, key, timeout=TIMEOUT, retries=0, context=to.context)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     with client:

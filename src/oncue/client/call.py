@@ -63,6 +63,10 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """Whether sending it twice has the same effect as once."""
         return self.reads or self.method in _REPEATABLE or IDEMPOTENCY_KEY in self.headers
 
+    @property
+    def changes(self) -> bool:
+        return not (self.reads or self.method == "GET" or self.params.get("dry_run") == "true")
+
     def plain(self) -> Call[Any]:
         """Return the same call with the plain JSON of its answer as the result."""
         return msgspec.structs.replace(self, parse=anything)

@@ -26,6 +26,8 @@ class Context(msgspec.Struct, frozen=True):
 class Contexts(msgspec.Struct, frozen=True):
     current: str | None = None
     contexts: dict[str, Context] = {}
+    noted: bool = False
+    """Whether it was said that a folder's own server goes before the current context."""
 
     def named(self, name: str) -> Context:
         """ValueError: there is none with this name."""
@@ -76,6 +78,7 @@ def write_contexts(contexts: Contexts) -> Path:
 
 def _toml(contexts: Contexts) -> str:
     lines = [_HEAD] if contexts.current is None else [_HEAD, f"current = {_quoted(contexts.current)}\n"]
+    lines += ["noted = true\n"] if contexts.noted else []
     for name, context in contexts.contexts.items():
         values = msgspec.to_builtins(context)
         lines += [f"\n[contexts.{_quoted(name)}]\n", *(f"{key} = {_quoted(value)}\n" for key, value in values.items())]

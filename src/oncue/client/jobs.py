@@ -70,7 +70,7 @@ def apply(
         "dry_run": dry_run,
     }
     call = change("POST", path("jobs", "apply"), model(Applied), body)
-    return msgspec.structs.replace(call, timeout=APPLIED_WITHIN)
+    return msgspec.structs.replace(call, timeout=APPLIED_WITHIN, reads=dry_run)
 
 
 def _dry(call: Call[T], dry_run: bool) -> Call[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import httpx2
@@ -11,11 +12,28 @@ from oncue.client.asking import Lost
 from oncue.client.call import Answer, Call
 
 
+class _KeyOfFolder(httpx2.Auth):
+    """Looks before each request whether the server of the folder runs; that of nobody else gets its key."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        try:
+            key = self._address.key_now()
+        except ConnectionError as away:
+            raise httpx2.ConnectError(str(away), request=request) from None
+        if key is not None:
+            request.headers["Authorization"] = f"Bearer {key}"
+        yield request
+
+
 def http_options(address: Address, timeout: float) -> dict[str, Any]:
     """Return httpx2's options for this address. Requests to this machine never use a proxy."""
     return {
         "base_url": address.url,
-        "headers": {} if address.key is None else {"Authorization": f"Bearer {address.key}"},
+        "headers": {} if address.key is None or address.folder else {"Authorization": f"Bearer {address.key}"},
+        "auth": _KeyOfFolder(address) if address.folder else None,
         "timeout": timeout,
         "trust_env": not address.local,
         # Plain HTTP needs no certificates, and loading those of the system takes a tenth of a second.

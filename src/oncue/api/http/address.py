@@ -23,6 +23,11 @@ def take_address(settings: Settings) -> socket.socket:
     return _bound(settings.host, settings.port, "host", "port")
 
 
+def url_of(door: socket.socket) -> str:
+    host, port = door.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def take_metrics_address(settings: Settings) -> socket.socket | nullcontext[None]:
     """Bind the address for metrics. Nothing, if they have no port of their own.
 

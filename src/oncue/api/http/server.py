@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from oncue.api.http.address import url_of
 from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
 from oncue.supervised import Supervised
@@ -65,12 +66,11 @@ async def listening(
     app: ASGIApp, door: socket.socket, clock: Clock, close: Callable[[], Awaitable[None]] = _nothing
 ) -> AsyncIterator[str]:
     """Listen inside the block; yields the address. `close` is called when the server has been told to stop."""
-    host, port = door.getsockname()[:2]
     server = Server(app, most_connections())
     served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
         await server.listening.wait()
-        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        yield url_of(door)
     finally:
         server.should_exit = True
         await close()
