@@ -2,22 +2,28 @@
 
 import json
 import os
-import pty
+import signal
 import socket
 import subprocess
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import UUID
 
 import click
 import pytest
 from tests.cli.conftest import Oncue, StandIn, command
 from tests.cli.standin import LateLog, Request, Said
-from tests.cli.terminal import ONCUE, on_a_terminal
+from tests.cli.terminal import ONCUE, Terminal, on_a_terminal
 from tests.examples.server import PATIENCE
 from tests.whole_job import whole_job
 
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.showing import ONLY_IN_JSON
+from oncue.cli.top import SeenWorkers
+from oncue.shapes.fleet import Worker
+from oncue.testing.clock import FakeClock
 
 J1 = "01990000-0000-7000-8000-000000000001"
 J2 = "01990000-0000-7000-8000-000000000002"
@@ -326,7 +332,9 @@ class TestTop:
     def answer(self, request: Request) -> Said:
         run = {**RUN, "status": "running", "progress": {"done": 3, "total": 10}}
         everything = {"queues": [self.QUEUE], "workers": [self.WORKER], "runs": [run], "next_page_token": None}
-        return 200, everything
+        titles = "No worker can run receipt", "3 dead letters", "The job nightly is failing"
+        problems = [{"kind": "x", "severity": "problem", "title": title} for title in titles]
+        return 200, {**everything, "problems": problems}
 
     def test_in_a_pipe_it_looks_once(self, stand_in: StandIn) -> None:
         stand_in(self.answer)
@@ -347,22 +355,59 @@ class TestTop:
         assert (shown["queues"], shown["workers"], len(shown["runs"])) == ([self.QUEUE], [self.WORKER], 1)
         assert {"status": "running", "limit": "20"} in [request.query for request in server.requests]
 
-    def test_on_a_terminal_it_goes_on_until_ctrl_c(self, stand_in: StandIn) -> None:
-        server = stand_in(self.answer)
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [ONCUE, "top", "--every", "0.2"], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
-        )
-        os.close(theirs)
-        while len(server.requests) < 9:  # three looks
-            os.read(ours, 10_000)
-        process.send_signal(2)
-        with pytest.raises(OSError):  # noqa: PT012 - read until the terminal is closed
-            while os.read(ours, 10_000):
-                pass
-        os.close(ours)
+    @pytest.mark.parametrize("leaves", ["q", "\x03", signal.SIGTERM])
+    def test_on_a_terminal_it_goes_on_until_somebody_leaves(self, stand_in: StandIn, leaves: str | int) -> None:
+        server = stand_in(lambda request: (200, {**self.answer(request)[1], "workers": [self.WORKER] * 30}))
+        with closing(Terminal("top", "--every", "0.2")) as terminal:
+            terminal.until(lambda: len(server.requests) > 9 and "box:1" in terminal.frame)  # three looks
+            assert not terminal.is_as_before
+            first, second, *_ = frame = terminal.frame.splitlines()
+            if isinstance(leaves, str):
+                terminal.type("x" + leaves)
+            else:
+                terminal.process.send_signal(leaves)
 
-        assert process.wait() == 0
+            assert terminal.ended() == (0 if isinstance(leaves, str) else 128 + leaves)
+            assert terminal.is_as_before
+            after = terminal.shown.rpartition("\x1b[?25h\x1b[?1049l")[2]
+        assert first == "q or Ctrl-C leaves"
+        problem = "Problem: No worker can run receipt, and 2 more: see `oncue problems`"
+        assert second == problem
+        assert after.startswith(problem) == isinstance(leaves, str), "the last look stays"
+        assert (len(frame), frame[-1]) == (23, "… 22 more lines")
+        assert max(map(len, frame)) <= 80
+
+    def test_a_worker_that_is_gone_stays_for_a_minute(self, stand_in: StandIn) -> None:
+        looks, there = count(), {**self.WORKER, "lease": "2s"}
+
+        def answer(request: Request) -> Said:
+            if not request.path.endswith("/workers"):
+                return self.answer(request)
+            look = next(looks)
+            lost = {**there, "worker_id": R1, "name": "silent", "seen_at": "2099-11-20T10:00:00Z"}
+            ended = {**there, "worker_id": R2, "name": "stopped", "seen_at": f"2099-11-20T10:00:{look:02d}Z"}
+            return 200, {"workers": [there] if look > 8 else [there, lost, ended]}
+
+        stand_in(answer)
+        with closing(Terminal("top", "--every", "0.2")) as terminal:
+            terminal.until(lambda: "lost" in terminal.frame)
+            rows = [line.split()[:2] for line in terminal.frame.splitlines()]
+
+        assert ["box:1", "active"] in rows
+        assert ["silent", "lost"] in rows
+        assert ["stopped", "ended"] in rows
+
+    async def test_after_a_minute_it_is_forgotten_and_a_worker_that_is_back_at_once(self) -> None:
+        clock = FakeClock()
+        seen = SeenWorkers(clock)
+        one, two = Worker(worker_id=UUID(J1), lease="15s"), Worker(worker_id=UUID(R1), lease="15s")
+        assert seen.with_gone([one, two]) == [one, two]
+        await clock.advance("59s")
+        assert [worker.status for worker in seen.with_gone([])] == ["ended", "ended"], "nothing was seen for so long"
+        await clock.advance("59s")
+        assert len(seen.with_gone([one])) == 2
+        await clock.advance("1s")
+        assert seen.with_gone([one]) == [one]
 
 
 class TestFollowing:

@@ -179,7 +179,7 @@ TABLE = (
         default=None,
         metavar="[TIME]",
         callback=_every,
-        help="Repeat every 2s, or every TIME, until Ctrl-C.",
+        help="Repeat every 2s, or every TIME, until q or Ctrl-C.",
     ),
 )
 ONE: tuple[Callable[[Any], Any], ...] = (*COMMON, _into_output)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from oncue.cli.asking import SERVER, asking, tell_data
+from oncue.cli.columns import cut
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.output import Output, coloured
+from oncue.cli.printing import STYLES
 from oncue.cli.roles import options
 from oncue.cli.showing import job_of, progress_of
 from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
 from oncue.cli.watching import watch
+from oncue.clock import Clock
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, instant, parse_duration
+from oncue.domain.plain_text import printable
 from oncue.shapes.fleet import Queue, Worker
 from oncue.shapes.runs import Run
 
@@ -29,9 +35,14 @@ Examples:
   oncue top --once
   oncue top --json | jq '.queues[] | {name, depth}'
 
-Ctrl-C quits. In a pipe, or with --json, it prints once and exits.
+q or Ctrl-C leaves. A worker that is gone stays for a minute: as lost if its heartbeats had stopped, else as ended.
+In a pipe, or with --json, it prints once and exits.
 """
+HOW_TO_LEAVE = "q or Ctrl-C leaves"
 MOST_RUNS = 20
+PROBLEMS_EVERY = Duration(5 * SECOND)
+GONE_FOR = MINUTE  # how long a worker that is gone is shown
+LOST_AFTER = 0.4  # of its lease: two heartbeats are missing
 
 QUEUES: Table[Queue] = Table(
     "queues",
@@ -83,10 +94,73 @@ def command(url: str | None, output: Output, every: float, once: bool) -> None:
     with asking(url, as_json=output.as_json) as client:
         if output.as_data:
             tell_data(_plain(client), output)
-        elif once or not sys.stdout.isatty():
-            print_lines(_lines(client, output))
+        elif not sys.stdout.isatty():
+            print_lines(_lines(client, output, client.workers.list()))
+        elif once:
+            print_lines(Screen(client, output).lines())
         else:
-            watch(lambda: _lines(client, output), msgspec.structs.replace(output, every=every))
+            screen, output = Screen(client, output), replace(output, every=every)
+            watch(screen.lines, output, click.style(HOW_TO_LEAVE, dim=True) if coloured() else HOW_TO_LEAVE)
+
+
+class Screen:
+    """What is shown again and again."""
+
+    def __init__(self, client: Client, output: Output) -> None:
+        self._client = client
+        self._output = output
+        self._workers = SeenWorkers(output.clock)
+        self._problem, self._look_at = "", Instant(0)
+
+    def lines(self) -> list[str]:
+        now = self._output.clock.monotonic()
+        if not self._problem or now >= self._look_at:
+            self._problem, self._look_at = first_problem(self._client, self._output), Instant(now + PROBLEMS_EVERY)
+        workers = self._workers.with_gone(self._client.workers.list())
+        return [self._problem, "", *_lines(self._client, self._output, workers)]
+
+
+def first_problem(client: Client, output: Output) -> str:
+    """Return the first thing that `oncue problems` tells, and how many more there are, in a line."""
+    from oncue.client import overview
+
+    found = client.ask(overview.problems())
+    if not found:
+        return "No problems."
+    first, more = found[0], f", and {len(found) - 1} more" if len(found) > 1 else ""
+    severity, rest = first.severity.capitalize(), f"{more}: see `oncue problems`"
+    title = cut(printable(first.title), output.width - len(f"{severity}: {rest}"))
+    colour = STYLES.get(first.severity)
+    return f"{click.style(severity, fg=colour) if colour and coloured() else severity}: {title}{rest}"
+
+
+class SeenWorkers:
+    """The workers that were there, with when their heartbeats were seen: the server forgets those that are gone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._looked_at = clock.monotonic()
+        self._there: dict[UUID, tuple[Worker, Instant]] = {}  # and since when its last heartbeat is the last
+        self._gone: dict[UUID, tuple[Worker, Instant]] = {}  # and until when it is shown
+
+    def with_gone(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Return these workers, and those that have gone within a minute."""
+        now, here = self._clock.monotonic(), {worker.worker_id for worker in workers}
+        for worker_id, (worker, since) in self._there.items():
+            if worker_id not in here:
+                lost = self._looked_at - since > LOST_AFTER * parse_duration(worker.lease or "15s", "lease")
+                self._gone[worker_id] = replace(worker, status="lost" if lost else "ended"), Instant(now + GONE_FOR)
+        self._gone = {one: seen for one, seen in self._gone.items() if one not in here and seen[1] > now}
+        self._there = {worker.worker_id: (worker, self._beaten_at(worker, now)) for worker in workers}
+        self._looked_at = now
+        return [*workers, *(worker for worker, _ in self._gone.values())]
+
+    def _beaten_at(self, worker: Worker, now: Instant) -> Instant:
+        before = self._there.get(worker.worker_id)
+        if before is not None:
+            return before[1] if before[0].seen_at == worker.seen_at else now
+        age = 0 if worker.seen_at is None else max(0, self._clock.now() - instant(worker.seen_at))
+        return Instant(now - age)
 
 
 def _plain(client: Client) -> dict[str, Any]:
@@ -100,11 +174,11 @@ def _plain(client: Client) -> dict[str, Any]:
     }
 
 
-def _lines(client: Client, output: Output) -> list[str]:
+def _lines(client: Client, output: Output, workers: Sequence[Worker]) -> list[str]:
     running = client.runs.page(status="running", limit=MOST_RUNS).items
     return [
         *_section("Queues", QUEUES, client.queues.list(), output),
-        *_section("Workers", WORKERS, client.workers.list(), output),
+        *_section("Workers", WORKERS, workers, output),
         *_section("Running", RUNNING, running, output),
     ]
 
