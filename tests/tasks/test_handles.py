@@ -1,5 +1,6 @@
 """The verbs of a task, for async code and for other code: what they check, what they send, what they return."""
 
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -114,6 +115,23 @@ class TestEnqueue:
             RuntimeWarning, match=r"billing\.charge\.enqueue_in\(…\): write await, or \.sync\.enqueue_in"
         ):
             charge.enqueue_in("10m", order=7)  # type: ignore[unused-coroutine]  # that is the point
+
+    @pytest.mark.parametrize("verb", ["delay", "apply_async", "send"])
+    def test_verbs_of_other_libraries_name_the_one_to_write(self, verb: str) -> None:
+        for task in (hello, hello.using(queue="mail")):
+            with pytest.raises(AttributeError) as refused:
+                getattr(task, verb)
+            write = "write await .enqueue(…), or .sync.enqueue(…) in sync code"
+            assert str(refused.value) == f"task 'hello' has no .{verb}(…): {write}"
+        with pytest.raises(AttributeError, match=rf"^task 'hello' has no .{verb}\(…\): write \.sync\.enqueue\(…\)$"):
+            getattr(hello.sync, verb)
+
+    def test_a_name_that_nobody_has_for_a_verb_is_an_ordinary_error(self) -> None:
+        for handle in (hello, hello.sync):
+            assert not hasattr(handle, "delay")
+            with pytest.raises(AttributeError, match=r"has no attribute 'sausage'$"):
+                _ = handle.sausage  # type: ignore[attr-defined]  # and type checkers still report it
+            assert copy(handle).__dict__ == handle.__dict__
 
     def test_an_instant_needs_a_time_zone(self, on: Any) -> None:
         with pytest.raises(ValueError, match="has no time zone"):
@@ -249,6 +267,7 @@ class TestUsing:
         ("options", "words"),
         [
             ({"qeue": "mail"}, "qeue: is not an option of calls; did you mean 'queue'?"),
+            ({"timezone": "UTC"}, "timezone: is not an option of calls; did you mean 'schedule.timezone'?"),
             ({"payload": {}}, "payload: is not an option of calls"),
             ({"timeout": "soon"}, "timeout: 'soon' is not a duration"),
             ({"schedule": "every 5m"}, "schedule: runs more than once"),

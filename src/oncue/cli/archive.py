@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+from oncue.cli.groups import Group
 from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED, confirm
@@ -52,7 +53,7 @@ def where(function: F) -> F:
     return decorated
 
 
-@click.group("archive", epilog=EXAMPLES)
+@click.group("archive", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """List, verify and read archived history."""
 

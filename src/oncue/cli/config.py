@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from oncue.cli.asking import tell_data
+from oncue.cli.groups import Group
 from oncue.cli.output import ONE, Output
 from oncue.cli.printing import print_table, say
 from oncue.cli.refusing import WRONG_USAGE, refusals
@@ -48,7 +49,7 @@ The exit code is 0 if every setting is valid. Nothing is opened or started.
 DEFAULTS: Final = Settings()
 
 
-@click.group("config", epilog=EXAMPLES)
+@click.group("config", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Show and check settings."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, Final
 
 import click
 import msgspec
 
 from oncue.cli.file_values import typed
+from oncue.domain.meanings import nearest
 from oncue.settings import DECLARED
 from oncue.settings_file import expanded, find_settings
 
@@ -56,8 +56,8 @@ def _checked(name: str, table: Any) -> ConfigFile:
     values = {}
     for key, value in table.items():
         if key not in DECLARED:
-            near = [RENAMED[key]] if key in RENAMED else get_close_matches(key, DECLARED, 1)
-            raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
+            meant = RENAMED.get(key) or nearest(key, DECLARED)
+            raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {meant!r}?" if meant else ""))
         where = f"{key} in {name}"
         values[key] = typed(where, key, expanded(where, value))
     return ConfigFile(name, values)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oncue.cli.groups import Group
 from oncue.cli.outbox import AS_JSON, in_store
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.roles import options
@@ -26,7 +27,7 @@ Examples:
 """
 
 
-@click.group("db", epilog=EXAMPLES)
+@click.group("db", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Let roles of the database enqueue jobs."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import click
+
+from oncue.domain.meanings import command_meant
 
 
 class Group(click.Group):
@@ -18,13 +18,15 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(unknown(name, self.list_commands(ctx), ctx.command_path), ctx)
+            raise click.UsageError(unknown(name, self.list_commands(ctx), ctx), ctx)
         return super().resolve_command(ctx, args)
 
 
-def unknown(name: str, known: list[str], where: str) -> str:
-    """Say that there is no such command, and which one is meant, or which there are."""
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return f"No command {name!r}; did you mean `{where} {near[0]}`?"
-    return f"No command {name!r}; `{where}` has {', '.join(known)}."
+def unknown(name: str, known: list[str], ctx: click.Context) -> str:
+    """Say that there is no such command, and which one is meant, or which there are if they are few."""
+    program = ctx.find_root().command_path
+    group = ctx.command_path.removeprefix(program).strip()
+    if meant := command_meant(name, known, group):
+        *others, last = [f"`{program} {one}`" for one in meant]
+        return f"No command {name!r}; did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
+    return f"No command {name!r}; `{program} {group}` has {', '.join(known)}." if group else f"No command {name!r}."

@@ -9,6 +9,7 @@ import click
 
 from oncue.cli.asking import LISTS, SERVER, asking, names_server, tell, tell_data, tell_whole_list
 from oncue.cli.each import on_each
+from oncue.cli.groups import Group
 from oncue.cli.naming import id_among, several_ids
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
@@ -51,7 +52,7 @@ them, or if a server runs in this folder, the database is the one in the data di
 """
 
 
-@click.group("keys", epilog=EXAMPLES)
+@click.group("keys", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Create, list and revoke API keys."""
 

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +15,7 @@ from oncue import __version__
 from oncue.__main__ import INTERRUPTED
 from oncue.cli.groups import Group
 from oncue.cli.printing import say
+from oncue.domain.meanings import option_meant
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 SECTIONS = {
@@ -74,8 +74,9 @@ def _message(wrong: click.UsageError) -> str:
         return f"{wrong.message.rstrip('.')}; did you mean `oncue {plural}`?"
     if not isinstance(wrong, click.NoSuchOption):
         return " ".join(wrong.format_message().split())  # click lists choices on lines of their own
-    near = get_close_matches(wrong.option_name, wrong.possibilities or (), n=1)
-    return f"No option {wrong.option_name!r}" + (f"; did you mean {near[0]}?" if near else "")
+    known = [] if wrong.ctx is None else [opt for one in wrong.ctx.command.get_params(wrong.ctx) for opt in one.opts]
+    meant = option_meant(wrong.option_name, known)
+    return f"No option {wrong.option_name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from oncue.cli.asking import CONTEXT, LARGEST_PAGE, URL, asking, names_server
+from oncue.cli.groups import Group
 from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import confirm
@@ -51,7 +52,7 @@ JOB_IDS = click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1, type=click.
 MOST = 10_000  # rows that one command changes
 
 
-@click.group("outbox", epilog=EXAMPLES)
+@click.group("outbox", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Work with enqueued jobs that are not created."""
 

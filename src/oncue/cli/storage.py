@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oncue.cli.groups import Group
 from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
@@ -40,7 +41,7 @@ keys in the environment need the right to list the bucket.
 """
 
 
-@click.group("storage", epilog=EXAMPLES)
+@click.group("storage", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Check object storage."""
 

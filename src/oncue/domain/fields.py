@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from oncue.domain.instants import (
     parse_instant,
     seconds_hint,
 )
+from oncue.domain.meanings import did_you_mean
 from oncue.domain.plain_text import printable
 
 Reader = Callable[[Any, str], Any]
@@ -88,17 +88,6 @@ def read_fields(
             except Invalid as wrong:
                 problems.extend(wrong.problems)
     return found
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return advice for a name that is not among the known ones."""
-    close = nearest(name, known)
-    return "check the spelling" if close is None else f"did you mean {close!r}?"
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like this one. None: none is."""
-    return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
 def object_of(

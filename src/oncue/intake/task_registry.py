@@ -15,8 +15,8 @@ import msgspec
 
 from oncue.clock import Clock
 from oncue.domain.errors import Problem
-from oncue.domain.fields import nearest
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.meanings import nearest
 from oncue.domain.plain_text import printable
 from oncue.domain.secret_refs import HOW
 from oncue.engines.port import Fleet, Role, Task

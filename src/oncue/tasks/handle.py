@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from oncue.domain.errors import Invalid
+from oncue.domain.meanings import verb_meant
 from oncue.domain.models import validated
 from oncue.shapes.jobs import Job as JobData
 from oncue.shapes.runs import Run as RunData
@@ -23,6 +24,7 @@ from oncue.tasks.typevars import P, R
 if TYPE_CHECKING:
     from oncue.client import AsyncClient, AsyncJob, AsyncRun, Client, Job, Run
 
+NOT_AWAITED = frozenset({"bind", "using"})  # of the verbs
 MOST_AT_ONCE = 10_000  # jobs in one transaction
 
 Planned = str | Schedule | Mapping[str, Any]
@@ -99,6 +101,11 @@ class Handle(ABC, Generic[P, R]):
             fields["schedule"] = _plain(when)
         return {"task": self.name, **fields}
 
+    if not TYPE_CHECKING:  # a type checker reports such a name by itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise _no_verb(self, name, "await .{0}(…), or .sync.{0}(…) in sync code")
+
     @named
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRun[R]:
         """Run the task once, as soon as a worker has a free slot. Returns the run."""
@@ -171,6 +178,11 @@ class SyncHandle(Generic[P, R]):
 
     def __init__(self, task: Handle[P, R]) -> None:
         self._task = task
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _no_verb(self, name, ".sync.{0}(…)")
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """Run the task once, as soon as a worker has a free slot. Returns the run."""
@@ -274,6 +286,16 @@ def first_run(job: JobData) -> RunData:
         scheduled_for=job.next_run_at if last is None else last.scheduled_for,
         trigger="schedule",
     )
+
+
+def _no_verb(handle: object, name: str, write: str) -> AttributeError:
+    """Return the error of an attribute that is not there; of a verb of another library it says what to write."""
+    words = f"{type(handle).__name__!r} object has no attribute {name!r}"
+    if (verb := verb_meant(name)) is not None:
+        task = vars(handle).get("_task", handle)
+        meant = (".{0}(…)" if verb in NOT_AWAITED else write).format(verb)
+        words = f"task {vars(task).get('name')!r} has no .{name}(…): write {meant}"
+    return AttributeError(words, name=name, obj=handle)
 
 
 def _plain(when: Planned) -> Any:

@@ -12,8 +12,8 @@ import msgspec
 from oncue.clock import SystemClock
 from oncue.domain.definition import DEFAULTED, define
 from oncue.domain.errors import Invalid, Problem
-from oncue.domain.fields import did_you_mean
 from oncue.domain.instants import Instant, of_timedelta, show_duration
+from oncue.domain.meanings import did_you_mean
 from oncue.shapes.schedules import Length, Schedule, When
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def call_options(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _not_an_option(name: str, known: Iterable[str], of: str) -> Problem:
-    return Problem(name, "unknown_field", f"is not an option of {of}; {did_you_mean(name, known)}")
+    return Problem(
+        name, "unknown_field", f"is not an option of {of}; {did_you_mean(name, known, in_python=of == 'tasks')}"
+    )
 
 
 def _rate(text: str) -> dict[str, Any]:

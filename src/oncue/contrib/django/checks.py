@@ -15,7 +15,7 @@ from oncue.client.address import find_address
 from oncue.contrib.django.database import is_postgres, may_enqueue, role_of
 from oncue.contrib.django.framework import InvalidTask
 from oncue.domain.errors import Invalid
-from oncue.domain.fields import did_you_mean
+from oncue.domain.meanings import did_you_mean
 from oncue.tasks.options import call_options
 
 if TYPE_CHECKING:
