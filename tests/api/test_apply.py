@@ -140,8 +140,10 @@ async def test_all_that_is_wrong_is_answered_at_once_and_nothing_written(desk: D
         {"key": "k" * 201, "task": "mark"},
         7,
         {"key": "l", "task": "mark", "tags": "x"},
+        {"key": "m", "task": "command", "overlap": "never", "schedule": {"cron": "0 25 * * *", "timezone": "Mars"}},
     ) == [
         ("jobs.1.key", "not_unique"),
+        ("jobs.1.schedule.cron", "bad_cron"),
         ("jobs.2.key", "required"),
         ("jobs.3.nme", "unknown_field"),
         ("jobs.3.task", "unknown_task"),
@@ -153,9 +155,51 @@ async def test_all_that_is_wrong_is_answered_at_once_and_nothing_written(desk: D
         ("jobs.10.key", "too_long"),
         ("jobs.11", "wrong_type"),
         ("jobs.12.tags", "wrong_type"),
+        ("jobs.13.task", "forbidden"),
+        ("jobs.13.overlap", "unknown_value"),
+        ("jobs.13.schedule.timezone", "bad_timezone"),
+        ("jobs.13.schedule.cron", "bad_cron"),
         ("jobs.9.schedule", "never_fires"),
     ]
     assert [row.job.spec.tags for row in await desk.jobs()] == [("one-shot",)]  # type: ignore[attr-defined]
+
+
+async def test_of_ten_thousand_problems_a_hundred_are_listed_and_the_others_counted(desk: Desk) -> None:
+    jobs = [{"key": f"k{n}", "task": "mark", "overlap": "x" * 1_000} for n in range(10_000)]
+
+    body = await apply(desk, *jobs, status=422)
+
+    *first, last = body["errors"]
+    assert [one["path"] for one in first] == [f"jobs.{n}.overlap" for n in range(100)]
+    assert last == {
+        "path": "", "code": "more_problems", "message": "and 9,900 more problems", "more": 9_900, "at_least": False
+    }  # fmt: skip
+    batch = await desk.call("POST", "/v1/jobs/batch", {"jobs": [{**job, "tags": [1, 2]} for job in jobs]})
+    assert batch.json()["errors"][-1]["message"] == "and 29,900 more problems"
+
+
+async def test_counting_problems_ends_after_a_while(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are compared with all time zones take long."""
+    monkeypatch.setattr("oncue.intake.definitions.COUNTED_FOR", -1)
+    jobs = [{"key": f"k{n}", "task": "mark", "overlap": "x"} for n in range(200)]
+
+    body = await apply(desk, *jobs, status=422)
+
+    assert body["errors"][-1]["message"] == "and at least 1 more problem"
+
+
+async def test_what_is_wrong_beside_the_jobs_and_with_a_wrong_jobs_key_is_told_too(desk: Desk) -> None:
+    await apply(desk, A, set="other")
+
+    assert await refused(desk, {**A, "overlap": "x"}, B) == [
+        ("jobs.0.overlap", "unknown_value"),
+        ("jobs.0.key", "adopt_needed"),
+    ]
+    assert await refused(desk, {**A, "overlap": "x"}, adopt=True) == [("jobs.0.overlap", "unknown_value")]
+    assert await refused(desk, {**A, "overlap": "x"}, stamp="new") == [
+        ("stamp", "wrong_type"),
+        ("jobs.0.overlap", "unknown_value"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api import create
 from oncue.api.create import LARGEST_BATCH
 from oncue.api.http import items
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import JobQuery
+from oncue.intake import definitions
 
 ONCE = {"Idempotency-Key": "order-17"}
 
@@ -177,7 +177,7 @@ async def test_of_a_batch_each_gets_its_own_payload_and_what_else_it_asked_for(d
 async def test_others_have_their_turns_while_a_large_batch_is_checked(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(create, "TURN", -1)
+    monkeypatch.setattr(definitions, "TURN", -1)
     batch = asyncio.create_task(desk.call("POST", "/v1/jobs/batch", {"jobs": [{"task": "mark"}] * 2_000}))
     answered = 0
     while not batch.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -26,8 +27,21 @@ WARNING = {"path": "payload.headers.Authorization", "code": "plain_secret"}
 mine = Tasks()
 
 
+@dataclass
+class Login:
+    name: str
+    password: Secret
+
+
 @mine.task("mine")
-async def task_of_mine(ctx: Context, token: Secret, data: dict[str, Any] = {}) -> None: ...  # noqa: B006
+async def task_of_mine(
+    ctx: Context,
+    token: Secret,
+    data: dict[str, Any] = {},  # noqa: B006
+    other: Secret | None = None,
+    several: list[Secret] = [],  # noqa: B006
+    login: Login | None = None,
+) -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +97,18 @@ async def test_a_plain_text_for_a_secret_is_refused_and_not_repeated(desk: Desk)
     assert answer.json()["errors"] == [
         {"path": "payload.token", "code": "bad_secret", "message": 'must name a secret, like {"secret": "crm-token"}'}
     ]
+
+
+async def test_nor_is_one_that_stands_where_a_secret_might(desk: Desk) -> None:
+    login = {"name": "root", "password": "planted-value"}
+    payload = {"token": NAMED, "other": "planted-value", "several": "planted-value", "login": login}
+
+    answer = await desk.call("POST", "/v1/jobs", {"task": "mine", "payload": payload})
+
+    assert {one["path"]: one["code"] for one in answer.json()["errors"]} == dict.fromkeys(
+        ("payload.other", "payload.several", "payload.login"), "bad_secret"
+    )
+    assert "planted-value" not in answer.text
 
 
 async def test_data_that_looks_like_a_secret_is_data(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -454,7 +455,7 @@ def test_a_dry_run_refuses_what_apply_would(oncue: Oncue) -> None:
     for options in ((), ("--dry-run",), ("--check",)):
         result = oncue("apply", "jobs.yaml", *options)
         assert (result.exit_code, result.stdout) == (1, "")
-        assert [line.split(";")[0] for line in result.stderr.splitlines()] == [
-            "one: task: is not registered",
-            'two: tags: must be a list of strings, like ["a", "b"]',
+        assert [re.split("[;.,] ", line)[0] for line in result.stderr.splitlines()] == [
+            "one: task: task 'no_such_task' is not registered",
+            "two: tags: must be a list of strings",
         ]

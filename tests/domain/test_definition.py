@@ -26,6 +26,12 @@ def problems(raw: dict[str, Any], limits: Limits | None = None) -> list[tuple[st
     return [(problem.path, problem.code) for problem in caught.value.problems]
 
 
+def told(raw: dict[str, Any]) -> list[str]:
+    with pytest.raises(Invalid) as caught:
+        define(raw, {}, NOW)
+    return [problem.message for problem in caught.value.problems]
+
+
 def test_a_task_is_all_a_job_needs() -> None:
     assert define({"task": "t"}, {}, NOW) == (Spec("t"), None)
 
@@ -189,22 +195,74 @@ def test_what_is_wrong_is_named_with_its_path(field: str, value: Any, path: str,
 
 
 def test_everything_wrong_is_told_at_once() -> None:
-    raw = {"name": "", "schedule": "x", "retry": {"factor": 0, "jitter": 2}, "rate": {}, "payload": {"a": "\x00"}}
+    raw = {
+        "name": "",
+        "schedule": {"cron": "61 25 * * *", "timezone": "Europe/Berln", "end_at": "soon", "tz": "UTC"},
+        "retry": {"factor": 0, "jitter": 2},
+        "rate": {},
+        "tags": [1, "ok", ""],
+        "notify": [{"on": ["faild"], "email": "x"}, 7],
+        "payload": {"a": "\x00"},
+    }
 
     assert sorted(problems(raw)) == [
         ("name", "too_short"),
+        ("notify.0.email", "bad_address"),
+        ("notify.0.on.0", "unknown_value"),
+        ("notify.1", "wrong_type"),
         ("payload.a", "bad_text"),
         ("rate.limit", "required"),
         ("rate.per", "required"),
         ("retry.factor", "out_of_range"),
         ("retry.jitter", "out_of_range"),
-        ("schedule", "bad_schedule"),
+        ("schedule.cron", "bad_cron"),
+        ("schedule.cron", "bad_cron"),
+        ("schedule.end_at", "bad_instant"),
+        ("schedule.timezone", "bad_timezone"),
+        ("schedule.tz", "unknown_field"),
+        ("tags.0", "wrong_type"),
+        ("tags.2", "too_short"),
         ("task", "required"),
     ]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("overlap", "sometimes", "'sometimes' is not one of queue, skip, allow, replace"),
+        ("priority", ["high"], "a list is not one of high, normal, low"),
+        ("max_retries", "3", "'3' is not a whole number from 0 to 10000"),
+        ("max_retries", -(10**4_000), "a longer number is not a whole number from 0 to 10000"),
+        ("retry", {"factor": 0}, "0 is not a number from 1 to 100"),
+        ("preemptible", "yes", "'yes' is neither true nor false"),
+        ("retry", {"jitter": "x"}, "'x' is not a number from 0 to 1"),
+        ("timeout", [], 'a list is not a duration; write a string like "250ms", "30s", "5m", "2h" or "7d"'),
+        ("queue", None, "must be a string, not null"),
+        ("tags", "a", "must be a list of strings, like [\"a\", \"b\"], not 'a'"),
+        ("rate", "1/s", "must be an object with the fields limit, per, key, not '1/s'"),
+        ("overlap", "\x1b[31m" + "x" * 10**6, f"'\\x1b[31m{'x' * 35}…' is not one of queue, skip, allow, replace"),
+        ("schedule", {"calendar": {"year": 1}}, '\'1\' must be a year or a range, like "2027" or "2027-2030"'),
+        ("schedule", {"cron": ["0 9 * * *"]}, "must be a string, not a list"),
+    ],
+)  # fmt: skip
+def test_a_refused_value_is_told_shortened(field: str, value: Any, message: str) -> None:
+    assert told({"task": "t", field: value})[0] == message
+
+
+def test_no_message_repeats_where_a_notice_goes_or_a_payload() -> None:
+    hidden = "https://hooks.slack.com/services/planted"
+    raw = {"task": "t", "payload": hidden, "notify": [hidden, {"on": [], "webhook": [hidden], "teams": hidden}]}
+
+    assert len(told(raw)) == 5
+    assert "planted" not in str(told(raw))
+
+
 def test_a_thousand_problems_are_not_all_told() -> None:
-    assert len(problems({f"x{i}": 1 for i in range(1_000)})) == 100
+    found = problems({f"x{i}": 1 for i in range(2_000)})
+
+    assert (len(found), found[-1]) == (101, ("", "more_problems"))
+    assert told({f"x{i}": 1 for i in range(2_000)})[-1] == "and 1,901 more problems", "the task is missing, too"
+    assert told({"task": "t", "payload": {f"x{i}": "\0" for i in range(200)}})[-1] == "and at least 1 more problem"
 
 
 def test_a_payload_is_measured_as_it_is_stored() -> None:

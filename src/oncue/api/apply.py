@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,16 +18,15 @@ from oncue.api.http.tracing import trace_of
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.domain.declared import LARGEST_STAMP, Action
-from oncue.domain.definition import MOST_PROBLEMS
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import MOST_PROBLEMS, Invalid, Problem
 from oncue.domain.fields import Reader, read_fields, text, truth, whole
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.engines.port import AuditEntry
 from oncue.intake.apply_planning import plan
 from oncue.intake.apply_writing import HalfWritten, write
-from oncue.intake.context import TURN
 from oncue.intake.declaration import LONGEST_NAME, Declaration, Step, want
+from oncue.intake.definitions import Pace
 
 FIELDS: Mapping[str, Reader] = {
     "set": text(LONGEST_NAME),
@@ -75,21 +73,19 @@ async def _declaration(api: Api, request: Request, caller: Caller, now: Instant)
         problems.append(Problem("set", "required", 'is required: the name of the set, like "shop"'))
     if len(items) > LARGEST_BATCH:
         problems.append(Problem("jobs", "out_of_range", f"is a list of at most {LARGEST_BATCH} jobs"))
-    if problems:
-        raise Invalid(*problems)
-    declaration, rested = Declaration(found, api.intake.task_registry.lookups), api.clock.monotonic()
-    for index, raw in enumerate(items):
+    declaration, pace = Declaration({"set": "", **found}, api.intake.task_registry.lookups), Pace(api.clock)
+    declaration.problems += problems
+    for index, raw in enumerate(items[:LARGEST_BATCH]):
         try:
             job = await read_item(raw, api.largest_job)
         except Invalid as wrong:
             declaration.problems += wrong.under(f"jobs.{index}").problems
         else:
             await want(api.intake, declaration, index, job, caller, now, trace_of(request))
-        if len(declaration.problems) >= MOST_PROBLEMS:
+        if not await pace.goes_on(declaration.problems):
             break
-        if api.clock.monotonic() - rested > TURN:
-            await asyncio.sleep(0)
-            rested = api.clock.monotonic()
+    if problems:  # of the declaration itself: there is nothing to compare its jobs with
+        raise Invalid(*declaration.problems)
     return declaration
 
 

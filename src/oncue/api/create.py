@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from http import HTTPStatus
@@ -24,15 +23,13 @@ from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.shared.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
-from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
 from oncue.domain.fields import Reader, choice
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.engines.port import Created, NewJob
-from oncue.intake.context import TURN
-from oncue.intake.definitions import Definitions, checked, in_trace
+from oncue.intake.definitions import Definitions, Pace, checked, in_trace
 from oncue.intake.new_jobs import CREATE, hints_of, new_job, refuse_over_quota
 from oncue.intake.secrets import warnings_of
 from oncue.metrics.table import ACCEPTED
@@ -143,7 +140,7 @@ async def _checked_jobs(
 ) -> list[NewJob]:
     """Return all jobs, or report what is wrong with any of them. Yields to other requests meanwhile."""
     first = api.new_id(now)
-    problems, news, rested = list[Problem](), list[NewJob](), api.clock.monotonic()
+    problems, news, pace = list[Problem](), list[NewJob](), Pace(api.clock)
     for index, raw in enumerate(wanted):
         try:
             job = await read_item(raw)
@@ -154,13 +151,10 @@ async def _checked_jobs(
                 hashing.add(job)
         except Invalid as wrong:
             problems += wrong.under(f"jobs.{index}").problems
-        if len(problems) >= MOST_PROBLEMS:
+        if not await pace.goes_on(problems):
             break
-        if api.clock.monotonic() - rested > TURN:
-            await asyncio.sleep(0)
-            rested = api.clock.monotonic()
     if problems:
-        raise Invalid(*problems[:MOST_PROBLEMS])
+        raise Invalid(*problems)
     return news
 
 

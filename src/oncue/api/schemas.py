@@ -175,6 +175,8 @@ def _answers() -> dict[str, Schema]:
     found = _models()
     defined = definition_schema()["properties"] | {"schedule": SCHEDULE}
     found["Job"]["properties"] |= defined  # as requested, so that a client can send it back
+    counted: dict[str, Schema] = {"more": {"type": "integer", "minimum": 1}, "at_least": {"type": "boolean"}}
+    found["FieldProblem"]["properties"] |= counted  # only of the last of very many
     counts: dict[str, Schema] = {str(name): {"type": "integer"} for name in ("open", *Count)}
     shapes = found | {
         "Problem": _object(

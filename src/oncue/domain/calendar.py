@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.instants import FIRST_YEAR, LAST_YEAR
 
 
@@ -37,10 +37,14 @@ def to_cron(calendar: Calendar) -> tuple[str, tuple[int, ...]]:
     _, month, date, hour, minute = (
         str(field) if field is not None else (least[i] if i > finest else "*") for i, field in enumerate(fields)
     )
-    for field in (month, date, hour, minute, "*" if weekdays is None else weekdays):
-        if not field or len(field.split()) != 1:
-            raise Invalid.of("calendar", "bad_calendar", f"{field!r} must be a number or a cron field, like 9 or 9-17")
-    years = () if calendar.year is None else _years(str(calendar.year))
+    problems = [
+        Problem("calendar", "bad_calendar", f"{field[:40]!r} must be a number or a cron field, like 9 or 9-17")
+        for field in (month, date, hour, minute, "*" if weekdays is None else weekdays)
+        if not field or len(field.split()) != 1
+    ]
+    years = () if calendar.year is None else tried(problems, _years, str(calendar.year))
+    if problems or years is None:
+        raise Invalid(*problems)
     return f"{minute} {hour} {date} {month} {weekdays or '*'}", years
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem, tried
 
 LONGEST_TEXT = 600  # characters: enough for a list of every value in every field
 _LONGEST_ITEM = 20  # characters of a list's item: twice what is useful, so that messages stay short
@@ -86,13 +86,14 @@ def values_of(mask: int) -> list[int]:
 def read_fields(text: str) -> Fields:
     """Parse an expression without its years. Invalid, with an empty path, names the field and the remedy."""
     second, minute, hour, date, month, weekday = _split(text)
-    return Fields(
-        seconds=_mask(SECOND, second),
-        minutes=_mask(MINUTE, minute),
-        hours=_mask(HOUR, hour),
-        days=_day_rule(date, month, weekday),
-        wildcard=minute.startswith("*") or hour.startswith("*"),
+    problems: list[Problem] = []
+    seconds, minutes, hours = (
+        tried(problems, _mask, field, said) for field, said in ((SECOND, second), (MINUTE, minute), (HOUR, hour))
     )
+    days = _day_rule(date, month, weekday, problems)
+    if seconds is None or minutes is None or hours is None or days is None:
+        raise Invalid(*problems)
+    return Fields(seconds, minutes, hours, days, wildcard=minute.startswith("*") or hour.startswith("*"))
 
 
 def _split(text: str) -> list[str]:
@@ -129,20 +130,26 @@ def _refuse(problem: str) -> Invalid:
     return Invalid.of("", "bad_cron", problem)
 
 
-def _day_rule(date: str, month: str, weekday: str) -> DayRule:
-    plain_dates, special_dates = _sort_out(DATE, date, lambda term: term[0] == "L" or term[-1] == "W")
-    plain_weekdays, special_weekdays = _sort_out(WEEKDAY, weekday, lambda term: "#" in term or term[-1] == "L")
-    return DayRule(
-        months=_mask(MONTH, month),
-        dates=plain_dates,
-        nearest_workdays=mask_of(_nearest_workday(term) for term in special_dates if term not in ("L", "LW")),
-        last_date="L" in special_dates,
-        last_workday="LW" in special_dates,
-        weekdays=_sunday_once(plain_weekdays),
-        nth_weekdays=frozenset(_nth_weekday(term) for term in special_weekdays if "#" in term),
-        last_weekdays=mask_of(_last_weekday(term) for term in special_weekdays if "#" not in term),
-        both=date[0] in "*?" or weekday[0] in "*?",
-    )
+def _day_rule(date: str, month: str, weekday: str, problems: list[Problem]) -> DayRule | None:
+    dates, months = tried(problems, _dates, date), tried(problems, _mask, MONTH, month)
+    weekdays = tried(problems, _weekdays, weekday)
+    if dates is None or months is None or weekdays is None:
+        return None
+    return DayRule(months, *dates, *weekdays, both=date[0] in "*?" or weekday[0] in "*?")
+
+
+def _dates(text: str) -> tuple[int, int, bool, bool]:
+    """Return dates, the dates of nearest workdays, whether the last date is one, and whether the last workday is."""
+    plain, special = _sort_out(DATE, text, lambda term: term[0] == "L" or term[-1] == "W")
+    nearest = mask_of(_nearest_workday(term) for term in special if term not in ("L", "LW"))
+    return plain, nearest, "L" in special, "LW" in special
+
+
+def _weekdays(text: str) -> tuple[int, frozenset[tuple[int, int]], int]:
+    """Return weekdays, those that count in a month, and those that are the last of it."""
+    plain, special = _sort_out(WEEKDAY, text, lambda term: "#" in term or term[-1] == "L")
+    nth = frozenset(_nth_weekday(term) for term in special if "#" in term)
+    return _sunday_once(plain), nth, mask_of(_last_weekday(term) for term in special if "#" not in term)
 
 
 def _sort_out(field: Field, text: str, is_special: Callable[[str], bool]) -> tuple[int, list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import islice
 from math import ceil
 from types import NoneType
 from typing import Any, get_args
@@ -13,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 
 from oncue.domain import fields
-from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.errors import Invalid, Problem, first_problems, inside
 from oncue.domain.fields import Reader, Schema, object_schema, read_fields, schema_of, takes
 from oncue.domain.instants import Duration, Instant, show_duration
 from oncue.domain.job import Rate, Spec
@@ -23,14 +22,13 @@ from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Priority, Resources
 from oncue.domain.plain_json import DEEPEST, has_more_values, not_plain
 from oncue.domain.policy import CatchUp, OnLeftBehind, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
-from oncue.domain.schedule_fields import read_schedule
+from oncue.domain.schedule_fields import read_schedule, readable
 from oncue.shapes.jobs import JobFields, Range
 
 MOST_AT_A_TIME = 100_000
 MOST_CORES = 4_096
 MOST_MEMORY_MB = 64 * 1024 * 1024
 LABEL_BYTES = 1_000  # of all labels together: they are part of a class, which is found by its value
-MOST_PROBLEMS = 100
 MOST_VALUES = 500_000  # in a payload: what a process needs to check and copy them is bounded by this
 
 
@@ -64,11 +62,12 @@ def define(
     problems += _reserved(found)
     try:
         with inside("schedule"):
-            found["schedule"] = parse_schedule(found.get("schedule"), now)
+            unread = "schedule" not in found and isinstance(raw.get("schedule"), dict)
+            found["schedule"] = parse_schedule(readable(raw["schedule"]) if unread else found.get("schedule"), now)
     except Invalid as wrong:
         problems.extend(wrong.problems)
     if problems:
-        raise Invalid(*problems[:MOST_PROBLEMS])
+        raise Invalid(*problems)
     payload = found.pop("payload", None)
     return Spec(**found), payload
 
@@ -159,15 +158,14 @@ def _payload(limit: int) -> Reader:
     @takes(type="object")
     def read(raw: Any, path: str) -> bytes:
         if not isinstance(raw, dict):
-            raise Invalid.of(
-                path, "wrong_type", 'must be an object of the task\'s arguments, like {"to": "a@example.org"}'
-            )
+            message = 'must be an object of the task\'s arguments, like {"to": "a@example.org"}'
+            raise Invalid.of(path, "wrong_type", message)
         stored = _encoded(raw)
         if (stored is None or len(stored) > MOST_VALUES) and has_more_values(raw, MOST_VALUES):  # each has a byte
             message = f"has more than {MOST_VALUES} values; write those of a kind as one text"
             raise Invalid.of(path, "too_many_values", message)
         if stored is None or not _is_plain(raw, stored):
-            raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))
+            raise Invalid(*first_problems(not_plain(raw, path)))
         if len(stored) > limit:
             raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are allowed")
         return stored
@@ -205,10 +203,9 @@ _RETRY: dict[str, Reader] = {
 def _retry(raw: Any, path: str) -> Retry:
     retry = Retry(**fields.object_of(raw, path, _RETRY))
     if retry.backoff > retry.max_backoff:
-        longest = show_duration(retry.max_backoff)
-        raise Invalid.of(
-            f"{path}.backoff", "too_large", f"is longer than max_backoff, {longest}; raise max_backoff, too"
-        )
+        first, longest = show_duration(retry.backoff), show_duration(retry.max_backoff)
+        message = f"{first} is longer than max_backoff, {longest}; raise max_backoff, too"
+        raise Invalid.of(f"{path}.backoff", "too_large", message)
     return retry
 
 

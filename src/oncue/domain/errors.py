@@ -27,11 +27,18 @@ A message says what is wrong and what to do, or what happens next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import islice
+from typing import ParamSpec, TypeVar
 
 import msgspec
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_PROBLEMS = 100  # that are listed: the others are counted
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -42,14 +49,49 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
 
 
+class More(Problem, frozen=True):
+    """The last entry of a list that was cut: how many problems there are beside those in it."""
+
+    more: int
+    at_least: bool
+
+
+def bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the first problems, and last how many more there are. What was cut before may be among them."""
+    listed, more, at_least = list[Problem](), 0, False
+    for one in problems:
+        if isinstance(one, More):
+            more, at_least = more + one.more, at_least or one.at_least
+        elif len(listed) < MOST_PROBLEMS:
+            listed.append(one)
+        else:
+            more += 1
+    return (*listed, _more(more, at_least)) if more else tuple(listed)
+
+
+def first_problems(problems: Iterator[Problem]) -> list[Problem]:
+    """Return the first problems of a check that is too expensive to be finished only to count them."""
+    listed = list(islice(problems, MOST_PROBLEMS))
+    return listed if next(problems, None) is None else [*listed, _more(1, at_least=True)]
+
+
+def _more(n: int, at_least: bool) -> More:
+    many = f"{'at least ' if at_least else ''}{n:,} more problem{'' if n == 1 else 's'}"
+    return More("", "more_problems", f"and {many}", n, at_least)
+
+
+UNCOUNTED = _more(0, at_least=True)  # among problems: there may be more than were counted
+
+
 class OncueError(Exception):
     """The root: `except OncueError` catches every error that oncue raises on purpose."""
 
 
 class Invalid(OncueError):
-    """The input is readable but wrong. Nothing was stored."""
+    """The input is readable but wrong. Nothing was stored. Of very many problems the first are listed."""
 
-    def __init__(self, *problems: Problem) -> None:
+    def __init__(self, *given: Problem) -> None:
+        problems = given if len(given) <= MOST_PROBLEMS else bounded(given)
         super().__init__("; ".join(f"{p.path}: {p.message}" if p.path else p.message for p in problems))
         self.problems = problems
 
@@ -59,7 +101,22 @@ class Invalid(OncueError):
 
     def under(self, prefix: str) -> Invalid:
         """Prefix every path: `cron` becomes `schedule.cron`."""
-        return Invalid(*(Problem(f"{prefix}.{p.path}" if p.path else prefix, p.code, p.message) for p in self.problems))
+        return Invalid(*(_under(prefix, one) for one in self.problems))
+
+
+def tried(problems: list[Problem], read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """Return what `read` returns. If that is Invalid, add the problems and return None: further checks can go on."""
+    try:
+        return read(*args, **kwargs)
+    except Invalid as wrong:
+        problems.extend(wrong.problems)
+        return None
+
+
+def _under(prefix: str, one: Problem) -> Problem:
+    if isinstance(one, More):
+        return one
+    return Problem(f"{prefix}.{one.path}" if one.path else prefix, one.code, one.message)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from math import isfinite
 from typing import Any, TypeVar
 
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.instants import (
     DURATION_PATTERN,
     MILLISECOND,
@@ -19,12 +19,14 @@ from oncue.domain.instants import (
     seconds_hint,
 )
 from oncue.domain.meanings import did_you_mean
-from oncue.domain.plain_text import printable
+from oncue.domain.plain_text import kind_of, printable
 
 Reader = Callable[[Any, str], Any]
 Schema = dict[str, Any]
 R = TypeVar("R", bound=Reader)
 
+LONGEST_SHOWN = 40  # characters of a refused text
+LARGEST_SHOWN = 10**20
 MOST_SUGGESTED = 5  # did-you-mean hints per request: each compares a name with all others
 
 # Control characters, line separators, marks that reverse the direction of text, characters without a shape, and halves
@@ -90,6 +92,25 @@ def read_fields(
     return found
 
 
+def shown(raw: Any) -> str:
+    """Format a refused value for a message: a short one as JSON has it, of others only what they are."""
+    match raw:
+        case None | True | False:
+            return {None: "null", True: "true", False: "false"}[raw]
+        case str():
+            return repr(raw if len(raw) <= LONGEST_SHOWN else f"{raw[:LONGEST_SHOWN]}…")
+        case int():
+            return str(raw) if abs(raw) < LARGEST_SHOWN else "a longer number"
+        case float():
+            return repr(raw)
+        case list() | tuple():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a value of the type {kind_of(raw)}"
+
+
 def object_of(
     raw: Any,
     path: str,
@@ -100,12 +121,22 @@ def object_of(
 ) -> dict[str, Any]:
     """Read the fields of an object within the request."""
     if not isinstance(raw, dict):
-        raise Invalid.of(path, "wrong_type", f"must be an object with the fields {', '.join(readers)}")
+        message = f"must be an object with the fields {', '.join(readers)}, not {shown(raw)}"
+        raise Invalid.of(path, "wrong_type", message)
     missing = [Problem(f"{path}.{name}", "required", "is required") for name in required if name not in raw]
     problems: list[Problem] = []
     found = read_fields(raw, readers, problems, path, nothing=nothing)
     if problems or missing:
         raise Invalid(*problems, *missing)
+    return found
+
+
+def each(raw: list[Any], path: str, read: Reader) -> tuple[Any, ...]:
+    """Read the entries of a list. Invalid: all that is wrong with any."""
+    problems: list[Problem] = []
+    found = tuple(tried(problems, read, one, f"{path}.{place}") for place, one in enumerate(raw))
+    if problems:
+        raise Invalid(*problems)
     return found
 
 
@@ -115,7 +146,7 @@ def text(longest: int) -> Reader:
     @takes(type="string", minLength=1, maxLength=longest, pattern=r"\S")
     def read(raw: Any, path: str) -> str:
         if not isinstance(raw, str):
-            raise Invalid.of(path, "wrong_type", "must be a string")
+            raise Invalid.of(path, "wrong_type", f"must be a string, not {shown(raw)}")
         if not raw.strip():
             raise Invalid.of(path, "too_short", "is empty; write a value, or leave the field out")
         if len(raw) > longest:
@@ -150,10 +181,10 @@ def texts(most: int, longest: int) -> Reader:
     @takes(type="array", items=schema_of(read_one), maxItems=most)
     def read(raw: Any, path: str) -> tuple[str, ...]:
         if not isinstance(raw, list):
-            raise Invalid.of(path, "wrong_type", 'must be a list of strings, like ["a", "b"]')
+            raise Invalid.of(path, "wrong_type", f'must be a list of strings, like ["a", "b"], not {shown(raw)}')
         if len(raw) > most:
             raise Invalid.of(path, "too_many", f"has {len(raw)} entries; at most {most} are allowed")
-        return tuple(read_one(one, f"{path}.{place}") for place, one in enumerate(raw))
+        return each(raw, path, read_one)
 
     return read
 
@@ -162,9 +193,9 @@ def whole(least: int, most: int) -> Reader:
     @takes(type="integer", minimum=least, maximum=most)
     def read(raw: Any, path: str) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int):
-            raise Invalid.of(path, "wrong_type", f"must be a whole number from {least} to {most}")
+            raise Invalid.of(path, "wrong_type", f"{shown(raw)} is not a whole number from {least} to {most}")
         if not least <= raw <= most:
-            raise Invalid.of(path, "out_of_range", f"must be a whole number from {least} to {most}")
+            raise Invalid.of(path, "out_of_range", f"{shown(raw)} is not a whole number from {least} to {most}")
         return raw
 
     return read
@@ -174,9 +205,9 @@ def number(least: float, most: float) -> Reader:
     @takes(type="number", minimum=least, maximum=most)
     def read(raw: Any, path: str) -> float:
         if isinstance(raw, bool) or not isinstance(raw, int | float):
-            raise Invalid.of(path, "wrong_type", f"must be a number from {least} to {most}")
+            raise Invalid.of(path, "wrong_type", f"{shown(raw)} is not a number from {least} to {most}")
         if not least <= raw <= most or not isfinite(raw):
-            raise Invalid.of(path, "out_of_range", f"must be a number from {least} to {most}")
+            raise Invalid.of(path, "out_of_range", f"{shown(raw)} is not a number from {least} to {most}")
         return float(raw)
 
     return read
@@ -185,7 +216,7 @@ def number(least: float, most: float) -> Reader:
 @takes(type="boolean")
 def truth(raw: Any, path: str) -> bool:
     if not isinstance(raw, bool):
-        raise Invalid.of(path, "wrong_type", "must be true or false")
+        raise Invalid.of(path, "wrong_type", f"{shown(raw)} is neither true nor false")
     return raw
 
 
@@ -193,7 +224,8 @@ def duration(least: Duration = MILLISECOND) -> Reader:
     @takes(type="string", pattern=DURATION_PATTERN, examples=["30s"])
     def read(raw: Any, path: str) -> Duration:
         if not isinstance(raw, str):
-            message = f'must be a string like "250ms", "30s", "5m", "2h" or "7d"{seconds_hint(raw)}'
+            like = f'write a string like "250ms", "30s", "5m", "2h" or "7d"{seconds_hint(raw)}'
+            message = f"{shown(raw)} is not a duration; {like}"
             raise Invalid.of(path, "wrong_type", message)
         return parse_duration(raw, path, least=least)
 
@@ -204,7 +236,7 @@ def choice(values: Mapping[str, Any]) -> Reader:
     @takes(type="string", enum=list(values))
     def read(raw: Any, path: str) -> Any:
         if not isinstance(raw, str) or raw not in values:
-            raise Invalid.of(path, "unknown_value", f"must be one of {', '.join(values)}")
+            raise Invalid.of(path, "unknown_value", f"{shown(raw)} is not one of {', '.join(values)}")
         return values[raw]
 
     return read
@@ -213,5 +245,6 @@ def choice(values: Mapping[str, Any]) -> Reader:
 @takes(type="string", format="date-time")
 def instant(raw: Any, path: str) -> Instant:
     if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", "must be an RFC 3339 instant with an offset, like 2027-01-31T09:00:00Z")
+        message = f"{shown(raw)} is not an RFC 3339 instant with an offset, like 2027-01-31T09:00:00Z"
+        raise Invalid.of(path, "wrong_type", message)
     return parse_instant(raw, path)

@@ -188,7 +188,7 @@ _event = fields.choice(_EVENTS)
 def _on(raw: Any, path: str) -> tuple[Event, ...]:
     if not isinstance(raw, list) or not raw or len(raw) > len(_EVENTS):
         raise Invalid.of(path, "wrong_type", 'must be a list of events, like ["failed", "recovered"]')
-    return tuple(dict.fromkeys(_event(one, f"{path}.{place}") for place, one in enumerate(raw)))
+    return tuple(dict.fromkeys(fields.each(raw, path, _event)))
 
 
 @takes(type="string", minLength=1, maxLength=LONGEST_TEXT)
@@ -218,6 +218,8 @@ _ENTRY: dict[str, Reader] = {
 
 def read_entry(raw: Any, path: str, *, test: bool = False) -> Entry:
     """Read one entry. For a test, `on` may be left out."""
+    if not isinstance(raw, dict):  # whose value may be a secret: the URL of a chat
+        raise Invalid.of(path, "wrong_type", 'must be an object like {"on": ["failed"], "email": "a@example.org"}')
     required = () if test else ("on",)
     found = fields.object_of(raw, path, _ENTRY, required=required, nothing=frozenset({"text"}))
     channels = [name for name in CHANNELS if name in found]
@@ -234,7 +236,7 @@ def read_notify(raw: Any, path: str) -> tuple[Entry, ...]:
         )
     if len(raw) > MOST_ENTRIES:
         raise Invalid.of(path, "too_many", f"has {len(raw)} entries; at most {MOST_ENTRIES} are allowed")
-    return tuple(read_entry(one, f"{path}.{place}") for place, one in enumerate(raw))
+    return fields.each(raw, path, read_entry)
 
 
 class Policy(msgspec.Struct, frozen=True):

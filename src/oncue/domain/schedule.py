@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from oncue.domain.calendar import Calendar, to_cron
 from oncue.domain.cron import Cron, DstFold, DstGap, next_after, parse_cron
 from oncue.domain.cron_text import describe
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.ids import RunId
 from oncue.domain.instants import (
     DAY,
@@ -87,7 +88,9 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
-    """Check a requested schedule; `now` anchors `every`, bounds `at`, and is what `in 10m` counts from."""
+    """Check a requested schedule; `now` anchors `every`, bounds `at`, and is what `in 10m` counts from. Invalid: all
+    that is wrong with it.
+    """
     if asked is None or asked == "now":
         return Schedule()
     return _from_object(shorthand(asked) if isinstance(asked, str) else asked, now)
@@ -110,51 +113,55 @@ def shorthand(text: str) -> Asked:
 
 
 def _from_object(asked: Asked, now: Instant) -> Schedule:
+    problems: list[Problem] = []
     asked = _without_echo(asked)
     given = [name for name in ("at", "cron", "every", "calendar") if getattr(asked, name) is not None]
     if len(given) > 1:
-        raise Invalid.of(
-            given[1], "bad_schedule", f"give only one of at, cron, every, calendar, not {' and '.join(given)}"
-        )
-    window = _window(asked, now)
-    match given:
-        case ["at"]:
-            _only_recurring(asked)
-            return msgspec.structs.replace(window, at=_at(asked, now))
-        case ["every"]:
-            return msgspec.structs.replace(
-                window,
-                every=parse_duration(asked.every or "", "every", least=DENSEST),
-                anchor=window.start_at if window.start_at is not None else whole_millisecond(now),
-            )
-        case ["cron"]:
-            schedule = msgspec.structs.replace(window, cron=asked.cron)
-        case ["calendar"]:
-            cron, years = to_cron(asked.calendar or Calendar())
-            schedule = msgspec.structs.replace(window, calendar=asked.calendar, cron=cron, years=years)
-        case _:
-            _only_recurring(asked)
-            return window
-    cron_of(schedule)
+        message = f"give only one of at, cron, every, calendar, not {' and '.join(given)}"
+        problems.append(Problem(given[1], "bad_schedule", message))
+    here = _zone(asked, problems)
+    schedule = _window(asked, now, here, problems)
+    if asked.at is not None:
+        schedule = msgspec.structs.replace(schedule, at=tried(problems, _at, asked, now, here))
+    if asked.every is not None:
+        every = tried(problems, parse_duration, asked.every, "every", least=DENSEST)
+        anchor = schedule.start_at if schedule.start_at is not None else whole_millisecond(now)
+        schedule = msgspec.structs.replace(schedule, every=every, anchor=anchor)
+    if asked.cron is not None:
+        schedule = msgspec.structs.replace(schedule, cron=asked.cron)
+        tried(problems, cron_of, schedule)
+    if asked.calendar is not None:
+        without_year = msgspec.structs.replace(asked.calendar, year=None)  # which must not hide a wrong hour
+        made = tried(problems, to_cron, asked.calendar) or tried([], to_cron, without_year) or ("* * * * *", ())
+        schedule = msgspec.structs.replace(schedule, calendar=asked.calendar, cron=made[0], years=made[1])
+        tried(problems, cron_of, schedule)
+    if not given or given == ["at"]:
+        problems += _only_recurring(asked)
+    if problems:
+        raise Invalid(*problems)
     return schedule
 
 
 def _without_echo(asked: Asked) -> Asked:
     """Drop the cron expression that an answer shows with a calendar: clients may send both back."""
-    if asked.calendar is not None and asked.cron is not None and asked.cron == to_cron(asked.calendar)[0]:
+    if asked.calendar is None or asked.cron is None:
+        return asked
+    made = tried([], to_cron, asked.calendar)
+    if made is not None and asked.cron == made[0]:
         return msgspec.structs.replace(asked, cron=None)
     return asked
 
 
-def _only_recurring(asked: Asked) -> None:
+def _only_recurring(asked: Asked) -> list[Problem]:
     """Refuse fields that apply to recurring schedules only, instead of ignoring them."""
-    for field in ("start_at", "end_at", "max_runs"):
-        if getattr(asked, field) is not None:
-            raise Invalid.of(field, "bad_schedule", f"{field} needs cron, every or calendar; this schedule runs once")
+    message = "needs cron, every or calendar; this schedule runs once"
+    fields = ("start_at", "end_at", "max_runs")
+    return [
+        Problem(field, "bad_schedule", f"{field} {message}") for field in fields if getattr(asked, field) is not None
+    ]
 
 
-def _at(asked: Asked, now: Instant) -> Instant:
-    here = None if asked.timezone is None else zone(asked.timezone)
+def _at(asked: Asked, now: Instant, here: ZoneInfo | None) -> Instant:
     at = parse_time(asked.at or "", now, "at", zone=here, gap=asked.dst_gap, fold=asked.dst_fold)
     if at > now + FURTHEST:
         raise Invalid.of(
@@ -163,22 +170,33 @@ def _at(asked: Asked, now: Instant) -> Instant:
     return at
 
 
-def _window(asked: Asked, now: Instant) -> Schedule:
+def _zone(asked: Asked, problems: list[Problem]) -> ZoneInfo | None:
+    """Return the zone; for a wrong one UTC, so that what is local to it can be checked."""
+    return None if asked.timezone is None else tried(problems, zone, asked.timezone) or zone("UTC")
+
+
+def _window(asked: Asked, now: Instant, here: ZoneInfo | None, problems: list[Problem]) -> Schedule:
     """Parse the fields that all recurring schedules share."""
-    here = None if asked.timezone is None else zone(asked.timezone, "timezone")
-    start_at = None if asked.start_at is None else parse_time(asked.start_at, now, "start_at", zone=here)
-    end_at = None if asked.end_at is None else parse_time(asked.end_at, now, "end_at", zone=here)
+
+    def time(field: str) -> Instant | None:
+        text = getattr(asked, field)
+        return None if text is None else tried(problems, parse_time, text, now, field, zone=here)
+
+    start_at, end_at, jitter = time("start_at"), time("end_at"), asked.jitter
     if start_at is not None and end_at is not None and end_at <= start_at:
-        raise Invalid.of("end_at", "bad_window", "end_at must be later than start_at")
+        message = f"end_at, {rfc3339(end_at)}, must be later than start_at, {rfc3339(start_at)}"
+        problems.append(Problem("end_at", "bad_window", message))
     if asked.max_runs is not None and asked.max_runs < 1:
-        raise Invalid.of("max_runs", "too_small", "max_runs must be at least 1; leave it out for no limit")
+        message = f"max_runs must be at least 1, not {asked.max_runs}; leave it out for no limit"
+        problems.append(Problem("max_runs", "too_small", message))
+    length = None if jitter is None else tried(problems, parse_duration, jitter, "jitter", least=Duration(0))
     return Schedule(
         timezone="UTC" if asked.timezone is None else asked.timezone,
         dst_gap=asked.dst_gap,
         dst_fold=asked.dst_fold,
         start_at=start_at,
         end_at=end_at,
-        jitter=Duration(0) if asked.jitter is None else parse_duration(asked.jitter, "jitter", least=Duration(0)),
+        jitter=length or Duration(0),
         max_runs=asked.max_runs,
     )
 

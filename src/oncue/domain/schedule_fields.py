@@ -19,7 +19,7 @@ MOST_DAYS = 50
 @takes(type="string", maxLength=LONGEST_TEXT)
 def _string(raw: Any, path: str) -> str:
     if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", "must be a string")
+        raise Invalid.of(path, "wrong_type", f"must be a string, not {fields.shown(raw)}")
     if len(raw) > LONGEST_TEXT:
         raise Invalid.of(path, "too_long", f"has {len(raw)} characters; at most {LONGEST_TEXT} are allowed")
     return raw
@@ -28,7 +28,8 @@ def _string(raw: Any, path: str) -> str:
 @takes(type=["integer", "string"], maxLength=LONGEST_TEXT)
 def _number_or_text(raw: Any, path: str) -> int | str:
     if isinstance(raw, bool) or not isinstance(raw, int | str):
-        raise Invalid.of(path, "wrong_type", 'must be a number or a cron field, like 9 or "9-17"')
+        message = f'must be a number or a cron field, like 9 or "9-17", not {fields.shown(raw)}'
+        raise Invalid.of(path, "wrong_type", message)
     return raw if isinstance(raw, int) else _string(raw, path)
 
 
@@ -37,7 +38,8 @@ def _days(raw: Any, path: str) -> str | tuple[str, ...]:
     if isinstance(raw, list) and len(raw) <= MOST_DAYS:
         return tuple(_string(one, f"{path}.{place}") for place, one in enumerate(raw))
     if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", 'must be a cron field or a list, like "mon-fri" or ["mon", "wed"]')
+        message = f'must be a cron field or a list, like "mon-fri" or ["mon", "wed"], not {fields.shown(raw)}'
+        raise Invalid.of(path, "wrong_type", message)
     return _string(raw, path)
 
 
@@ -69,9 +71,20 @@ def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
     if isinstance(raw, str):
         return _string(raw, path)
     if not isinstance(raw, dict):
-        message = 'must be a string like "now", "every 30s" or "0 9 * * 1-5", or an object like {"cron": "0 9 * * *"}'
+        like = 'a string like "now", "every 30s" or "0 9 * * 1-5", or an object like {"cron": "0 9 * * *"}'
+        message = f"must be {like}, not {fields.shown(raw)}"
         raise Invalid.of(path, "wrong_type", message)
     return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
+
+
+def readable(raw: dict[str, Any]) -> Asked:
+    """Return what can be read of a wrong schedule: its values are checked, too. Something valid stands for the rest."""
+    found = fields.read_fields(raw, _SCHEDULE, [], nothing=_NULLABLE)
+    if raw.get("timezone") is not None:
+        found.setdefault("timezone", "UTC")
+    if not found.keys() & KINDS:
+        found["every"] = "1h"
+    return Asked(**found)
 
 
 KINDS = frozenset({"at", "cron", "every", "calendar"})

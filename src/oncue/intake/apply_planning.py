@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from oncue.domain.declared import LIVE, Action, action_of, owners_of
-from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.differing import definition_changes
-from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses
+from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses, tried
+from oncue.domain.fields import path_name
 from oncue.domain.ids import JobId, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job
@@ -33,10 +33,9 @@ async def plan(intake: Intake, declaration: Declaration, author: Author, now: In
     """
     await _refuse_older(intake, declaration, author)
     steps = await _planned(intake, declaration, author, now)
-    if len(declaration.problems) < MOST_PROBLEMS:
-        await _refuse_what_engines_would(intake, declaration, steps, author)
+    await _refuse_what_engines_would(intake, declaration, steps, author)
     if declaration.problems:
-        raise Invalid(*declaration.problems[:MOST_PROBLEMS])
+        raise Invalid(*declaration.problems)
     return steps
 
 
@@ -68,6 +67,7 @@ async def _planned(intake: Intake, declaration: Declaration, author: Author, now
             if intake.clock.monotonic() - rested > TURN:  # other requests need not wait for all of them
                 await asyncio.sleep(0)
                 rested = intake.clock.monotonic()
+    await _refuse_wrong_ones_of_others(intake, declaration, author)
     return steps + (await _pruned(intake, declaration, author) if declaration.prune else [])
 
 
@@ -99,14 +99,31 @@ async def _change(intake: Intake, declaration: Declaration, step: Step, job: Job
     if step.action is Action.CHANGE and not changes and await intake.large.has(job.payload):
         return replace(step, action=Action.UNCHANGED)
     if step.action is Action.ADOPT and not declaration.adopt:
-        owners = " and ".join(repr(printable(owner)) for owner in owners_of(job))
-        whose = f"belongs to the set {owners}" if owners else "was not created by apply"
-        raise Invalid.of("key", "adopt_needed", f"the job with this key {whose}; adopt takes it into this set")
+        raise Invalid(_adopt_needed(job, "key"))
     snap = await intake.engine.jobs.read(job.uid, job.job_id)
     if snap is None:
         raise Conflict("This job was deleted while this request was processed. Send the request again.")
     change = decide(intake, snap, (spec, payload), now)
     return replace(step, changes=changes, owners=owners_of(job), change=change)
+
+
+async def _refuse_wrong_ones_of_others(intake: Intake, declaration: Declaration, author: Author) -> None:
+    """Add which keys of jobs that are refused anyway belong to other sets, too: all problems are told at once."""
+    valid, read_key = {wanted.key for wanted in declaration.jobs}, path_name(intake.limits.name)
+    wrong = [key for key in declaration.keys if key not in valid and tried([], read_key, key, "key") is not None]
+    for start in range(0, 0 if declaration.adopt else len(wrong), MOST_KEYS):
+        found = await intake.engine.declaring.keyed(author.uid, wrong[start : start + MOST_KEYS])
+        declaration.problems += [
+            _adopt_needed(one.job, f"jobs.{declaration.keys[key]}.key")
+            for key, one in found.items()
+            if one.job is not None and one.job.status in LIVE and declaration.tag not in one.job.spec.tags
+        ]
+
+
+def _adopt_needed(job: Job, path: str) -> Problem:
+    owners = " and ".join(repr(printable(owner)) for owner in owners_of(job))
+    whose = f"belongs to the set {owners}" if owners else "was not created by apply"
+    return Problem(path, "adopt_needed", f"the job with this key {whose}; adopt takes it into this set")
 
 
 async def _pruned(intake: Intake, declaration: Declaration, author: Author) -> list[Step]:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from oncue.domain.change import JobChange
 from oncue.domain.declared import TAG, Action, FieldChange, relative_time
-from oncue.domain.definition import USUAL
-from oncue.domain.errors import Forbidden, Invalid, Problem, Superseded
+from oncue.domain.definition import USUAL, define
+from oncue.domain.errors import Forbidden, Invalid, Problem, Superseded, tried
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Spec
@@ -61,7 +61,7 @@ class Declaration:
         self.stamp: int | None = asked.get("stamp")
         self.jobs: list[Wanted] = []
         self.keys: dict[str, int] = {}
-        """The keys of all jobs, wrong ones included, each with its place."""
+        """The keys of all jobs, wrong ones included, each with its first place."""
         self.problems: list[Problem] = []
         self.warnings: list[Mapping[str, str]] = []
         self._digests: list[bytes] = []
@@ -70,12 +70,11 @@ class Declaration:
     def tag(self) -> str:
         return TAG + self.set
 
-    def add(self, key: str, index: int) -> None:
-        """Note a key. Invalid: another job has it."""
-        if key in self.keys:
-            message = f"{printable(key)!r} is also the key of job {self.keys[key]}; keys must be unique"
-            raise Invalid.of("key", "not_unique", message)
-        self.keys[key] = index
+    def add(self, key: str, index: int) -> list[Problem]:
+        """Note a key. Return what is wrong with it: another job has it."""
+        first = self.keys.setdefault(key, index)
+        message = f"{printable(key)!r} is also the key of jobs.{first}; keys must be unique"
+        return [] if first == index else [Problem("key", "not_unique", message)]
 
     def note(self, job: dict[str, Any]) -> None:
         """Note the content of a valid job: an invalid one may have strings that cannot be encoded."""
@@ -118,7 +117,7 @@ async def _wanted(
         raise Invalid.of("", "wrong_type", "must be an object with the fields of a job")
     key, problems = job.get("key"), _own_problems(job)
     if isinstance(key, str) and key:
-        declaration.add(key, index)
+        problems += declaration.add(key, index)
     given = job if job.get("tags") is not None else {name: value for name, value in job.items() if name != "tags"}
     try:
         spec, payload = await checked(intake, given, author, now, lookups=declaration.lookups)
@@ -126,6 +125,7 @@ async def _wanted(
         problems += wrong.problems
     except Forbidden as forbidden:
         problems.append(Problem("task", "forbidden", str(forbidden)))
+        tried(problems, define, given, {}, now, intake.limits)
     if problems:
         raise Invalid(*problems)
     declaration.note(job)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from oncue.domain.definition import MOST_PROBLEMS, define
-from oncue.domain.errors import Invalid, Problem
+from oncue.clock import Clock
+from oncue.domain.definition import define
+from oncue.domain.errors import MOST_PROBLEMS, UNCOUNTED, Invalid, Problem, bounded, tried
 from oncue.domain.ids import ClassId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import SECOND, Instant
 from oncue.domain.job import Spec
-from oncue.domain.notify import refused
+from oncue.domain.notify import read_notify, refused
 from oncue.domain.trace import Trace
 from oncue.engines.port import Role, Task
-from oncue.intake.context import Author, Intake
+from oncue.intake.context import TURN, Author, Intake
 from oncue.intake.payloads import beside_others, check_task_role, payload_alone, problems_with
 from oncue.intake.secrets import warnings_of, with_access
 from oncue.intake.task_registry import defaults_of
+
+COUNTED_FOR = SECOND
 
 
 async def checked(
@@ -52,6 +56,8 @@ def _defined(
         problems += refused(spec.notify or (), intake.notify_policy, "notify", anybody=author.role is Role.ADMIN)
     except Invalid as wrong:
         problems += wrong.problems
+        entries = tried([], read_notify, raw.get("notify") or [], "notify") or ()
+        problems += refused(entries, intake.notify_policy, "notify", anybody=author.role is Role.ADMIN)
     named = {problem.path.partition(".")[0] for problem in problems}
     if task is None and "task" not in named:
         problems.append(Problem("task", "unknown_task", intake.task_registry.not_found(raw["task"], author.role)))
@@ -60,6 +66,30 @@ def _defined(
     if problems:
         raise Invalid(*problems)
     return spec, payload
+
+
+class Pace:
+    """Paces the check of many jobs: other requests get their turn, and of very many problems the rest is counted only
+    for a while, because wrong names and time zones are compared with many others.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rested = clock.monotonic()
+        self._since: Instant | None = None
+
+    async def goes_on(self, problems: list[Problem]) -> bool:
+        """Return whether to check the next job. `problems` of those before are cut to a bounded list."""
+        if self._clock.monotonic() - self._rested > TURN:
+            await asyncio.sleep(0)
+            self._rested = self._clock.monotonic()
+        if len(problems) <= MOST_PROBLEMS:
+            return True
+        now = self._clock.monotonic()
+        self._since = now if self._since is None else self._since
+        stops = now - self._since > COUNTED_FOR
+        problems[:] = bounded([*problems, UNCOUNTED] if stops else problems)
+        return not stops
 
 
 def in_trace(spec: Spec, trace: Trace | None) -> Spec:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any, TypeVar
 
 from oncue.domain.addresses import check_url
-from oncue.domain.definition import MOST_PROBLEMS, define_payload
-from oncue.domain.errors import Forbidden, Invalid, Problem
+from oncue.domain.definition import define_payload
+from oncue.domain.errors import Forbidden, Invalid, Problem, first_problems
 from oncue.domain.headers import header_fault
 from oncue.domain.plain_json import has_more_values
 from oncue.domain.plain_text import printable
@@ -46,7 +45,7 @@ def problems_with(intake: Intake, task: Task, payload: dict[str, Any]) -> list[P
     if problems:
         return problems
     if task.name == "http":
-        problems += islice(_request_problems(intake, payload), MOST_PROBLEMS)
+        problems += first_problems(_request_problems(intake, payload))
     return problems + plain_problems(intake, task.name, payload)
 
 

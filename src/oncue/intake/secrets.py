@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
-from oncue.domain.definition import MOST_PROBLEMS
-from oncue.domain.errors import Problem
+from oncue.domain.errors import Problem, first_problems
 from oncue.domain.job import Spec
 from oncue.domain.plain_text import printable
 from oncue.domain.secret_refs import HOW, SecretAccess, may_name_any, misnamed, problems_of
@@ -24,7 +22,7 @@ Warnings = Sequence[Mapping[str, str]]
 
 def reference_problems(task: str, payload: Mapping[str, Any]) -> list[Problem]:
     """Return what is wrong with the secrets that a payload of a built-in task names. Schemas say it less clearly."""
-    return list(islice(_reference_problems(task, payload), MOST_PROBLEMS)) if task in NAMING_TASKS else []
+    return first_problems(_reference_problems(task, payload)) if task in NAMING_TASKS else []
 
 
 def _reference_problems(task: str, payload: Mapping[str, Any]) -> Iterator[Problem]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from heapq import nsmallest
-from itertools import islice
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 
 from oncue.clock import Clock
-from oncue.domain.errors import Problem
+from oncue.domain.errors import Problem, first_problems
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.meanings import nearest
 from oncue.domain.plain_text import printable
@@ -24,10 +23,10 @@ from oncue.log import log
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
 MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
-MOST_PROBLEMS = 100  # reported of one payload
 LONGEST_MESSAGE = 200  # characters
 MOST_NAMED = 5  # tasks, where one is not found
 MOST_COMPARED = 200  # names of about the same length: a request may have many unknown ones
+_SECRET = b'"#/$defs/Secret"'
 
 
 class TaskRegistry:
@@ -104,23 +103,24 @@ def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
     validator = _validator(task.schema)
     if validator is None or validator.is_valid(payload):
         return []
-    return list(islice(_problems(task.name, validator, payload), MOST_PROBLEMS))
+    return first_problems(_problems(task, validator, payload))
 
 
-def _problems(task: str, validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(task: Task, validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
+    name = repr(printable(task.name))
     for error in validator.iter_errors(payload):
         path = ".".join(["payload", *map(str, error.instance_path)])
         if list(error.schema_path[:2]) == ["$defs", "Secret"]:
             yield Problem(printable(path.removesuffix(".secret")), "bad_secret", f"must {HOW}")
             continue
         match error.kind:
-            case jsonschema_rs.ValidationErrorKind.Required(property=name):
-                yield Problem(printable(f"{path}.{name}"), "required", f"is required by task {printable(task)!r}")
+            case jsonschema_rs.ValidationErrorKind.Required(property=missing):
+                yield Problem(printable(f"{path}.{missing}"), "required", f"is required by task {name}")
             case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
-                for name in names:
-                    yield Problem(
-                        printable(f"{path}.{name}"), "unknown_field", f"is not a parameter of task {printable(task)!r}"
-                    )
+                for other in names:
+                    yield Problem(printable(f"{path}.{other}"), "unknown_field", f"is not a parameter of task {name}")
+            case _ if _may_hold_secret(task.schema, error.schema_path[:-1]):  # no message has its value
+                yield Problem(printable(path), "bad_secret", f"does not fit task {name}; to pass a secret, {HOW}")
             case jsonschema_rs.ValidationErrorKind.AnyOf() if types := _types(error):
                 given = _shortened(msgspec.json.encode(error.instance).decode())
                 yield Problem(printable(path), "mismatch", f"{given} is not of types {types}")
@@ -134,6 +134,27 @@ def _types(error: jsonschema_rs.ValidationError) -> str:
     found = [getattr(one.kind, "types", ()) for branch in branches for one in branch if one.instance == error.instance]
     whole = all(found) and len(found) == sum(map(len, branches))
     return ", ".join(f'"{name}"' for types in found for name in types) if whole else ""
+
+
+def _may_hold_secret(schema: bytes, where: Sequence[str | int]) -> bool:
+    """Whether a value that this part of a schema describes is, or contains, a parameter of the type Secret."""
+    if _SECRET not in schema:
+        return False
+    root = part = msgspec.json.decode(schema)
+    for name in where:
+        part = part[name]
+    todo, seen = [part], set[str]()
+    while todo:
+        one = todo.pop()
+        if isinstance(one, list):
+            todo += one
+        elif isinstance(one, dict):
+            todo += one.values()
+            ref = one.get("$ref")
+            if isinstance(ref, str) and ref not in seen:
+                seen.add(ref)
+                todo.append(root.get("$defs", {}).get(ref.removeprefix("#/$defs/")))
+    return "#/$defs/Secret" in seen
 
 
 def _shortened(message: str) -> str:
