@@ -1,10 +1,12 @@
 """What a shell completes, and that it never waits or prints an error for it."""
 
 import os
+import pty
 import socket
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -24,6 +26,25 @@ PARAMETER = click.Argument(["job"])
 JOB = {"job_id": "01990000-0000-7000-8000-0000abcd0001", "task": "hello", "status": "active"}
 
 
+CHARGE = {
+    "$ref": "#/$defs/Payload",
+    "$defs": {
+        "Payload": {
+            "properties": {
+                "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+                "order": {"type": "integer"},
+                "currency": {"enum": ["EUR", "USD"]},
+                "to": {"type": "string"},
+                "lines": {"type": "array", "items": {"type": "string"}},
+                "extra": {"$ref": "#/$defs/Extra"},
+            },
+            "required": ["order", "currency", "to"],
+        },
+        "Extra": {"type": "object"},
+    },
+}
+
+
 def answer(request: Request) -> Said:
     match request.parts:
         case ["lookup"]:
@@ -31,7 +52,7 @@ def answer(request: Request) -> Said:
             return 200, {"jobs": [{**one, "match": "prefix"} for one in named]}
         case ["runs"]:
             return 200, {"runs": [{**JOB, "run_id": JOB["job_id"]}], "next_page_token": None}
-    names = {"tasks": [{"name": "hello"}], "queues": [{"name": "mail"}]}
+    names = {"tasks": [{"name": "hello"}, {"name": "charge", "schema": CHARGE}], "queues": [{"name": "mail"}]}
     return 200, {
         **names,
         "workers": [{"worker_id": JOB["job_id"], "name": "box:1"}, {"worker_id": JOB["job_id"], "name": "box-2"}],
@@ -76,6 +97,72 @@ def test_statuses_are_completed_after_a_comma_too() -> None:
     answered = subprocess.run([ONCUE], env={**os.environ, **asked}, capture_output=True, text=True)
 
     assert answered.stdout.split() == ["plain,dead,cancelling", "plain,dead,cancelled"]
+
+
+def completed(shell: str, typed: str, *, some: bool = True) -> list[str]:
+    """What a shell is told to offer for the last of these words. A server has little time to answer: ask it again."""
+    asked = {"_ONCUE_COMPLETE": f"{shell}_complete", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    if shell == "fish":
+        asked["COMP_CWORD"] = typed.split(" ")[-1]
+    for _ in range(20 if some else 1):
+        answered = subprocess.run([ONCUE], env={**os.environ, **asked}, capture_output=True, text=True)
+        assert answered.stderr == ""
+        if offered := answered.stdout.strip("\n").splitlines():
+            return offered
+    return []
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("charge ", ["order:=", "currency=", "to=", "note=", "lines:=", "extra:="]),
+        ("charge or", ["order:="]),
+        ("charge order:=1 to=a@b.example currency=EUR ", ["note=", "lines:=", "extra:="]),
+        ("charge order := 1 to = a @ b.example currency = EUR n", ["note="]),  # as bash splits them
+        ("hello ", []),
+        ("sausage ", []),
+    ],
+)
+def test_the_parameters_of_a_task_are_offered_as_its_schema_takes_them(
+    stand_in: StandIn, typed: str, offered: list[str]
+) -> None:
+    stand_in(answer)
+
+    assert completed("bash", f"oncue enqueue {typed}", some=bool(offered)) == [f"plain,{one}" for one in offered]
+
+
+def test_parameters_have_their_type_beside_them_where_the_shell_shows_it(stand_in: StandIn) -> None:
+    stand_in(answer)
+
+    assert completed("fish", "oncue enqueue charge n") == ["plain,note=\toptional string or null"]
+    assert completed("zsh", "oncue enqueue charge o") == ["plain", "order\\:=", "required integer"]
+
+
+def test_the_value_can_be_typed_right_after_a_completed_parameter(stand_in: StandIn, tmp_path: Path) -> None:
+    """A real bash, at its prompt: Tab completes the name, without a space behind it."""
+    stand_in(answer)
+    script = tmp_path / "completion.bash"
+    script.write_text(command("completion", "show", "bash").stdout)
+    assert completed("bash", "oncue enqueue charge ord") == ["plain,order:="]  # an answer that bash gets at once, too
+    function = "oncue() { printf 'passed:'; printf ' %s' \"$@\"; }"
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "--norc", "-i"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "PATH": f"{ONCUE.parent}:{os.environ['PATH']}", "HISTFILE": "", "TERM": "dumb"},
+        start_new_session=True,
+    ) as bash:
+        os.close(theirs)
+        os.write(ours, f". {script}\n{function}\noncue enqueue charge ord\t7\nexit\n".encode())
+        shown = b""
+        with suppress(OSError):  # how the end of a terminal looks
+            while part := os.read(ours, 10_000):
+                shown += part
+        os.close(ours)
+    assert bash.returncode == 0
+    assert b"passed: enqueue charge order:=7" in shown
 
 
 async def test_an_answer_is_used_again_for_ten_seconds_and_is_private(stand_in: StandIn, home: Path) -> None:

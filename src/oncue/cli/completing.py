@@ -1,4 +1,4 @@
-"""Complete jobs, runs, tasks, queues and workers while a command is typed.
+"""Complete jobs, runs, tasks with their parameters, queues and workers while a command is typed.
 
 The server is asked for at most 0.3 s, and an answer is used again for 10 s. Whatever goes wrong, nothing is printed:
 the command line is being typed on this terminal.
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 LIMIT = 0.3  # seconds: a person waits with a finger on the tab key
 FRESH_FOR = Duration(10 * SECOND)
 MOST = 50
-_TYPEABLE = re.compile(r"[\w.@/+-]+\Z")  # every shell takes these without quotes
+_TYPEABLE = re.compile(r"[\w.@/+-]+(?::?=)?\Z")  # every shell takes these without quotes
+_GIVEN = re.compile(r"(?:\A|\s)([^\s:=]+)\s?:?=")  # bash takes `order:=1` for three words
 
 Word = tuple[str, str]
 """What is typed, and what is shown beside it."""
@@ -133,6 +134,43 @@ def _tasks(client: Client, _: str) -> Iterable[Word]:
     return [(task.name, "") for task in client.tasks.list()]
 
 
+def _parameters(client: Client, task: str) -> Iterable[Word]:
+    """What begins a parameter, required ones first: `to=` where the task takes text, else `order:=`."""
+    schema = payload_schema(next((one.schema for one in client.tasks.list() if one.name == task), None))
+    required = set(schema.get("required", ()))
+    for name, one in sorted(schema.get("properties", {}).items(), key=lambda item: item[0] not in required):
+        needed = "required" if name in required else "optional"
+        yield name + ("=" if _is_text(one) else ":="), f"{needed} {_shown_type(one)}".strip()
+
+
+def payload_schema(schema: Any) -> dict[str, Any]:
+    """Return the schema of a payload with its properties: of a reference, what it names in its own definitions."""
+    if not isinstance(schema, dict):
+        return {}
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    found: dict[str, Any] = schema.get("$defs", {}).get(name, schema) if name else schema
+    return found
+
+
+def _shown_type(schema: Any) -> str:
+    kinds = [schema, *schema.get("anyOf", ())]
+    return " or ".join(kind["type"] for kind in kinds if isinstance(kind.get("type"), str))
+
+
+def _is_text(schema: Any) -> bool:
+    """Whether a value may be text: `name=value` passes it as text."""
+    match schema:
+        case {"enum": [*values]}:
+            return any(isinstance(value, str) for value in values)
+        case {"anyOf": [*kinds]} | {"oneOf": [*kinds]}:
+            return any(_is_text(kind) for kind in kinds)
+        case {"type": str(kind)}:
+            return kind == "string"
+        case {"type": [*kinds]}:
+            return "string" in kinds
+    return isinstance(schema, dict) and "$ref" not in schema and isinstance(schema.get("default"), str | None)
+
+
 def _queues(client: Client, _: str) -> Iterable[Word]:
     return [(queue.name, "") for queue in client.queues.list()]
 
@@ -146,3 +184,11 @@ run_names = _completing("runs", _runs)
 task_names = _completing("tasks", _tasks)
 queue_names = _completing("queues", _queues)
 worker_names = _completing("workers", _workers)
+
+
+def parameter_names(ctx: click.Context, argument: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete parameters of the task that was typed before, without those that have a value."""
+    task = str(ctx.params.get("task"))
+    given = _GIVEN.findall(" ".join(ctx.params.get("parameters") or ()))
+    found = _completing(f"parameters of {task}", lambda client, _: _parameters(client, task))(ctx, argument, begun)
+    return [item for item in found if item.value.rstrip(":=") not in given]

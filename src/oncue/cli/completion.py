@@ -1,4 +1,4 @@
-"""`oncue completion`: let a shell complete commands, options, and names of jobs, tasks, queues and workers."""
+"""`oncue completion`: let a shell complete commands, options, names of jobs, tasks and queues, parameters of a task."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ Examples:
 """
 SHELLS = ("bash", "zsh", "fish")
 START_FILES: Final = {"bash": ".bashrc", "zsh": ".zshrc"}  # fish finds its scripts by itself
+WITHOUT_SPACE: Final = {  # after `order:=` its value follows; fish leaves the space out by itself
+    "bash": {
+        "COMPREPLY+=($value)": "COMPREPLY+=($value)\n            [[ $value == *= ]] && compopt -o nospace",
+    },
+    "zsh": {
+        "local -a response": "local -a response\n    local -a glue",
+        'if [[ "$type" == "plain" ]]; then': 'if [[ "$type" == "plain" ]]; then\n'
+        """            [[ "$key" == *= ]] && glue=(-S '')""",
+        "completions_with_descriptions -U": 'completions_with_descriptions -U "${glue[@]}"',
+        "compadd -U": 'compadd -U "${glue[@]}"',
+    },
+}
 MARK = "# completion of oncue"
 
 SHELL = click.argument("shell", type=click.Choice(SHELLS), required=False)
@@ -96,4 +108,8 @@ def _source(shell: str) -> str:
 
     made = get_completion_class(shell)
     assert made is not None, "click knows these shells"
-    return made(click.Group(), {}, "oncue", "_ONCUE_COMPLETE").source()
+    source = made(click.Group(), {}, "oncue", "_ONCUE_COMPLETE").source()
+    for line, replacement in WITHOUT_SPACE.get(shell, {}).items():
+        assert line in source, "what click writes"
+        source = source.replace(line, replacement)
+    return source

@@ -12,7 +12,7 @@ import msgspec
 
 from oncue.cli import time_option
 from oncue.cli.asking import SERVER, asking, tell
-from oncue.cli.completing import queue_names, task_names
+from oncue.cli.completing import parameter_names, queue_names, task_names
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow
 from oncue.cli.job_options import json_fault
 from oncue.cli.output import Output, say_sentence
@@ -56,7 +56,7 @@ def _delay(_: click.Context, __: click.Parameter, value: str | None) -> str | No
 
 @click.command("enqueue", epilog=EXAMPLES)
 @click.argument("task", shell_complete=task_names)
-@click.argument("parameters", nargs=-1, metavar="[NAME=TEXT|NAME:=JSON]...")
+@click.argument("parameters", nargs=-1, metavar="[NAME=TEXT|NAME:=JSON]...", shell_complete=parameter_names)
 @click.option("--in", "delay", metavar="TIME", callback=_delay, help="Start after this time: 30s, 10m, 2h.")
 @click.option("--at", type=TIME, help="Start at this time.")
 @click.option("--name", help="A name to show on screens.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from oncue.cli.asking import LISTS, SERVER, asking, tell, tell_data, tell_whole_list
-from oncue.cli.completing import task_names
+from oncue.cli.completing import payload_schema, task_names
 from oncue.cli.each import on_each
 from oncue.cli.groups import Group
 from oncue.cli.naming import read_lines
@@ -38,17 +38,9 @@ def _defaults(task: TaskInfo) -> str:
 
 def _parameters(task: TaskInfo) -> str:
     """Format as `to, subject, cc?`: optional ones with a question mark."""
-    schema: Any = _inside(task.schema)
+    schema = payload_schema(task.schema)
     required = schema.get("required", ())
     return ", ".join(f"{name}{'' if name in required else '?'}" for name in schema.get("properties", {}))
-
-
-def _inside(schema: Any) -> Any:
-    """Follow the reference of a schema that is in its own definitions."""
-    if not isinstance(schema, dict):
-        return {}
-    name = str(schema.get("$ref", "")).rpartition("/")[2]
-    return schema.get("$defs", {}).get(name, schema) if name else schema
 
 
 TASKS: Table[TaskInfo] = Table(
