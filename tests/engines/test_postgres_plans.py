@@ -23,6 +23,7 @@ place = outside.place
 
 LARGE = "waiting running history agenda dead jobs job_versions job_tags job_keys repeats_0 repeats_1".split()
 MAY_WALK = {
+    "contents": {"jobs", "running", "waiting", "history", "dead"},  # all of a store, for a backup and its drill
     "sums": {"running", "waiting"},  # all of them, up to so many: once an hour
     "audited_orphans": {"running"},
     "cluster_state": {"running"},  # the same
@@ -110,7 +111,8 @@ async def plan_of(connection: Connection, statement: str) -> dict[str, Any]:
     text = await connection.fetchval(
         f'explain (format json) execute "{prepared.get_name()}"' + (f"({values})" if values else "")
     )
-    plan: dict[str, Any] = json.loads(text)[0]["Plan"]
+    [found] = json.loads(text)
+    plan: dict[str, Any] = {"Node Type": found} if found == "Utility Statement" else found["Plan"]
     return plan
 
 
