@@ -1,4 +1,4 @@
-"""SQL stays SQL: one file per verb, read once when the engine's module is imported."""
+"""SQL stays SQL: files of statements, one per noun, each statement with its name above it. Read once, at import."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import re
 from functools import cache
 from importlib.resources import files
 
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
 
 @cache  # every module of an engine calls this
 def statements(package: str) -> dict[str, str]:
-    """Return the statements of `<package>/sql/*.sql`, by file name."""
-    folder = files(package).joinpath("sql")
-    return {
-        entry.name.removesuffix(".sql"): entry.read_text("utf-8")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    }
+    """Return the statements of `<package>/sql/*.sql` by their names, which are unique over all files."""
+    found: dict[str, str] = {}
+    for entry in files(package).joinpath("sql").iterdir():
+        _, *parts = _NAME.split(entry.read_text("utf-8"))
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            if name in found:
+                raise ValueError(f"{package}: two statements are called {name}")
+            found[name] = text.strip("\n") + "\n"
+    return found
 
 
 @cache  # asked for at every opening

@@ -1,8 +1,0 @@
--- Walks as in list_live.
-select a.job_id, a.uid, j.class_id, j.spec, a.next_at, a.planned
-from (
-  select job_id, uid, next_at, planned from agenda
-  where uid = any(array[$6::int]) and next_at >= $1 and next_at < $2 and (next_at, job_id) > ($3::bigint, $4::uuid)
-  order by uid, next_at, job_id limit (select $5::int)) a
-cross join lateral (select class_id, spec from jobs where jobs.job_id = a.job_id limit 1) j
-order by a.next_at, a.job_id

@@ -1,6 +1,0 @@
-delete from lanes l where lane = any($1::bigint[])
-  and not exists (select from waiting w where w.lane = l.lane and w.held & 1 = 0)  -- held: 1 lane
-  and not exists (select from waiting w where w.lane = l.lane and w.held & 1 = 1)  -- held: 1 lane
-  and not exists (select from waiting w where w.gate = l.lane and w.held & 2 = 0)  -- held: 2 gate
-  and not exists (select from waiting w where w.gate = l.lane and w.held & 2 = 2)  -- held: 2 gate
-  and not exists (select from running r where r.lane = l.lane) and not exists (select from running r where r.gate = l.lane)

@@ -1,1 +1,0 @@
-delete from agenda where job_id = $1 returning next_at, floor, planned, rules

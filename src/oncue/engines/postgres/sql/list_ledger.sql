@@ -1,1 +1,0 @@
-select * from ledger where job_id = $1 and (last_at, entry_id) < ($2, $3) order by last_at desc, entry_id desc limit $4

@@ -1,1 +1,0 @@
-select coalesce(min(next_at), $1) as next_at, coalesce(min(check_at), $1) as check_at from meters

@@ -1,1 +1,0 @@
-delete from dead where run_id = any($1::uuid[]) returning run_id, uid, class_id

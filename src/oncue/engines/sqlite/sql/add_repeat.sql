@@ -1,1 +1,0 @@
-insert into repeats_{generation} (uid, key_hash, body_hash, made) values (?, ?, ?, ?) on conflict do nothing

@@ -1,1 +1,0 @@
-insert into users (user_id, created_at) values (?, ?) on conflict do nothing

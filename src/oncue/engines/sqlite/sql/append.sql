@@ -1,1 +1,0 @@
-insert into tally (uid, class_id, what, bucket, n, at) values (?, ?, ?, ?, ?, ?)

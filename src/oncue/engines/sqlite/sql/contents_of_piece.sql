@@ -1,1 +1,0 @@
-select 'runs', run_id, token, state from {piece}

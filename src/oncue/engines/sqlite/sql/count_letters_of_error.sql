@@ -1,1 +1,0 @@
-select count(*) from (select 1 from dead where uid = ? and fingerprint = ? limit ?)

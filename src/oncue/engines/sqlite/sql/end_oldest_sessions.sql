@@ -1,2 +1,0 @@
-delete from key_sessions where session_hash in (
-  select session_hash from key_sessions where key_id = ?1 order by expires_at desc, session_hash desc limit -1 offset ?2)

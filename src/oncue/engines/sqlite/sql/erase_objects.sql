@@ -1,1 +1,0 @@
-update objects set gone_at = 0 where key in (select key from objects where uid = ?1 and gone_at > 0 limit ?2)

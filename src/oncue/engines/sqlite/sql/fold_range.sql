@@ -1,1 +1,0 @@
-select min(rowid), max(rowid), count(*) from (select rowid from tally order by rowid limit ?)

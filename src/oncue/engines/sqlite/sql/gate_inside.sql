@@ -1,3 +1,0 @@
-select l.value, r.run_id, r.wanted, r.gate,
-  r.failures + r.losses > 0 or exists (select 1 from running x where x.run_id = r.run_id) as pinned
-from carray(?1) l cross join runs r on r.gate = l.value and r.held & 7 in (0, 4)  -- held: 1 lane, 2 gate, 4 paused

@@ -1,1 +1,0 @@
-select 1 from sets where uid = ? and name = ? and stamp = ? and digest = ?

@@ -1,1 +1,0 @@
-select job_id, definition from job_keys where uid = ? and key = ?

@@ -1,2 +1,0 @@
-select k.key_id, k.key_hash, k.uid, u.user_id, k.role, k.created_at, k.expires_at, k.revoked_at, k.note, k.last_used_on
-from keys k join users u on u.uid = k.uid order by k.created_at, k.key_id

@@ -1,1 +1,0 @@
-select * from live_one_shots where {who}job_id < :last order by job_id desc

@@ -1,1 +1,0 @@
-select name, spec from {table} where run_id = ? and spec is not null

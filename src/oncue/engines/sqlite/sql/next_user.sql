@@ -1,1 +1,0 @@
-select uid from runs where uid > ? order by uid limit 1

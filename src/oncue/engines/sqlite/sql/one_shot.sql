@@ -1,1 +1,0 @@
-select * from live_one_shots where job_id = ?

@@ -1,1 +1,0 @@
-select * from recurring_jobs where job_id = ?

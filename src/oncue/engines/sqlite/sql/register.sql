@@ -1,5 +1,0 @@
-insert into workers (worker_id, name, host, lease, started_at, beat_at, draining, classes, info, drain_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict do update set name = excluded.name, host = excluded.host, lease = excluded.lease, beat_at = excluded.beat_at,
-  draining = excluded.draining, classes = excluded.classes, info = excluded.info,
-  drain_at = coalesce(workers.drain_at, excluded.drain_at)

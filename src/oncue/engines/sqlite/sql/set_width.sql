@@ -1,1 +1,0 @@
-insert into lanes (lane, width) values (?, ?) on conflict do update set width = excluded.width

@@ -1,1 +1,0 @@
-select run_id from runs where uid = ? limit ?

@@ -1,2 +1,0 @@
-select job_id, first_at, last_at, n, outcome, reason, run_id from ledger
-where job_id = ?1 and last_at >= ?2 and first_at <= ?3 order by last_at, entry_id limit ?4

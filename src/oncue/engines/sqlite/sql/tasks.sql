@@ -1,1 +1,0 @@
-select task, schema, defaults, roles, announced_at from tasks order by task

@@ -1,1 +1,0 @@
-select t.{key} from carray(?1) asked cross join {table} t on t.{key} = asked.value

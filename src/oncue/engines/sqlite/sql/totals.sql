@@ -1,1 +1,0 @@
-select 0, class_id, what, n from totals order by class_id, what

@@ -1,1 +1,0 @@
-select name, next_at, position from turns order by name
