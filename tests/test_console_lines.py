@@ -45,6 +45,11 @@ RUN = {"task": "charge", "run_id": "01a1ec94-d625-7791-b549-7d4e80e220e7"}
             {"kind": "run_output_cut", **RUN, "lines": 12_345},
             "charge (80e220e7): … 12,345 more lines, see `oncue runs logs 80e220e7`",
         ),
+        ({"kind": "stopping", "event": "Stopping", "at_once": True}, "Stopping at once"),
+        (
+            {"kind": "waiting_for_runs", "active": 7, "at_most": "25s", "runs": ["a (1)", "b (2)"]},
+            "Waiting at most 25s for a (1), b (2) and 5 more",
+        ),
         ({"kind": "reload", "files": ["a.py", "b.py"]}, "reload: a.py, b.py changed; the worker restarts"),
         ({"kind": "reloaded", "seconds": 0.61, "tasks": 5}, "reload: the worker has restarted in 610 ms with 5 tasks"),
         (

@@ -49,6 +49,13 @@ def _sentence(line: dict[str, Any]) -> str:
         case "schedule_applied":
             changed = f" ({', '.join(line['changes'])})" if line["changes"] else ""
             return f"schedule {line['key']}: {_APPLIED.get(line['action'], line['action'])}{changed}"
+        case "stopping":
+            return "Stopping at once" if line["at_once"] else "Stopping"
+        case "waiting_for_runs":
+            more = line["active"] - len(line["runs"])
+            runs = ", ".join(line["runs"]) + (f" and {more} more" if more else "")
+            hint = f"; {line['hint']}" if "hint" in line else ""
+            return f"Waiting at most {line['at_most']} for {runs}{hint}"
         case "drained":
             return f"The worker ends: {line['finished']} finished, {line['returned']} returned to the queue"
         case _:

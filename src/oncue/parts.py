@@ -70,6 +70,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+        self.by_ctrl_c = False  # the last signal: somebody watches
         self.about: Callable[[], dict[str, object]] = dict  # more to log when a signal comes
         self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -81,7 +82,8 @@ class Stopping:
             act()
 
     def ask(self, number: signal.Signals) -> None:
-        log.info("Stopping", kind="stopping", signal=number.name, at_once=self.asked.is_set(), **self.about())
+        again, self.by_ctrl_c = self.asked.is_set(), number is signal.SIGINT
+        log.info("Stopping", kind="stopping", signal=number.name, at_once=again, **self.about())
         self.asked.set()
         for act in self._acts:
             act()
@@ -292,7 +294,7 @@ async def supervising(
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Run the supervisor during the block; at its end the worker is gone, with or without a stop signal before."""
     stopping.about = lambda: {"active_runs": supervisor.active, "grace": show_duration(settings.shutdown_grace)}
-    stopping.then(supervisor.stop)
+    stopping.then(lambda: supervisor.stop(by_ctrl_c=stopping.by_ctrl_c))
     working = asyncio.create_task(supervisor.run())
     try:
         yield working

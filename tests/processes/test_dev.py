@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 
 import pytest
+from tests.cli.terminal import Terminal
 from tests.processes.fleet import Fleet, until
 
 pytestmark = pytest.mark.kills
@@ -28,6 +30,19 @@ async def waits() -> int:
 """
 
 
+ENDED_BY_FILES = """
+import asyncio
+from pathlib import Path
+import oncue
+
+tasks = oncue.Tasks()
+
+
+@tasks.task
+async def waits(file: str) -> None:
+    while not Path(file).exists():
+        await asyncio.sleep(0.05)
+"""
 TALKATIVE = """
 import asyncio, logging, sys, threading
 import oncue
@@ -97,6 +112,32 @@ def test_what_tasks_print_and_log_is_shown(fleet: Fleet) -> None:
     fleet.at_rest([run := fleet.create("loop")])
     until(lambda: f"loop ({run[-8:]}): succeeded" in quiet.said, "the end is told", fleet.tell)
     assert "printed" not in quiet.said
+
+
+def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_it(fleet: Fleet) -> None:
+    file = fleet.folder / "tasks.py"
+    file.write_text(ENDED_BY_FILES)
+    command = ["dev", "--data-dir", str(fleet.folder), "--engine", fleet.engine, "--port", str(fleet.port)]
+    with closing(Terminal(*command, cwd=fleet.folder, **fleet.environment)) as terminal:
+        fleet.ready(workers=1)
+        short, long = (fleet.create("waits", {"file": str(fleet.folder / name)}) for name in ("short", "long"))
+        until(lambda: {fleet.run(run)["status"] for run in (short, long)} == {"running"}, "they run", fleet.tell)
+        shown = {run: f"waits ({run[-8:]})" for run in (short, long)}
+        hint = "; Ctrl-C again returns them to the queue at once"
+
+        terminal.type("\x03")
+        terminal.until(lambda: hint in terminal.shown)
+        [line] = [line for line in terminal.shown.splitlines() if "Waiting" in line]
+        waits_for = line.partition("Waiting at most 25s for ")[2].removesuffix(hint)
+        assert sorted(waits_for.split(", ")) == sorted(shown.values())
+        (fleet.folder / "short").touch()
+        terminal.until(lambda: f"s for {shown[long]}{hint}" in terminal.shown)
+        terminal.type("\x03")
+
+        assert terminal.ended() == 0
+        said = [line.partition("  ")[2] for line in terminal.shown.splitlines()]
+    assert {"Stopping", "Stopping at once", "The worker ends: 1 finished, 1 returned to the queue"} <= set(said)
+    assert said[-1] == "Stopped"
 
 
 def test_a_save_restarts_the_worker_and_its_run_goes_on_with_the_new_code(fleet: Fleet) -> None:

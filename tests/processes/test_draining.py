@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -119,6 +120,8 @@ def test_a_worker_told_twice_stops_at_once_and_hands_back_all_the_same(fleet: Fl
 
     assert first.ended() == 0
 
+    said = [json.loads(line) for line in first.said.splitlines() if '"waiting_for_runs"' in line]
+    assert [(len(line["runs"]), line["active"] > 5, "hint" in line) for line in said[:1]] == [(5, True, False)]
     gate.touch()
     ended = fleet.at_rest(runs)
     assert [run for run in ended.values() if not nothing_was_spent(run)] == []

@@ -53,10 +53,12 @@ class Drain(msgspec.Struct, tag="drain", frozen=True):
     """To the worker: finish active runs, take no new ones. `at_once`: do not wait, return all runs to the queue.
 
     `replaced`: another worker has taken over, so there is no hurry. Active runs may take as long as they need.
+    `by_ctrl_c`: somebody watches, who can press it again.
     """
 
     at_once: bool = False
     replaced: bool = False
+    by_ctrl_c: bool = False
 
 
 class Ready(msgspec.Struct, tag="ready", frozen=True):

@@ -78,10 +78,10 @@ class SupervisedWorker:
         channel.send(Start(worker_id, settings, known_for_it, drain_at, only_secrets(os.environ)))
         return cls(worker_id, process, channel, clock.monotonic())
 
-    def drain(self, *, at_once: bool) -> None:
+    def drain(self, *, at_once: bool, by_ctrl_c: bool = False) -> None:
         """Tell it to end: when its runs are finished, or at once."""
         self.told.set()
-        self.channel.send(Drain(at_once=at_once))
+        self.channel.send(Drain(at_once=at_once, by_ctrl_c=by_ctrl_c))
 
     def kill(self) -> None:
         if self.process.returncode is None:

@@ -76,7 +76,7 @@ class WorkerSupervisor:
         self._known_for_it: dict[Left, Instant] = {}  # users who have worn out workers, and until when we remember them
         self._replace_at = Instant(0)
         self._drain_at: Instant | None = None  # since when our worker is drained on request, and so its replacement
-        self._stops = 0
+        self._stops, self._by_ctrl_c = 0, False
         self._told = asyncio.Event()  # to stop
         self._changed = asyncio.Event()  # files of the tasks, since the newest worker was started
         self._acts: list[Callable[[], None]] = []
@@ -93,12 +93,13 @@ class WorkerSupervisor:
         """The number of active runs, as of five seconds ago, at most."""
         return sum(kept.active for kept in self._kept)
 
-    def stop(self) -> None:
+    def stop(self, *, by_ctrl_c: bool = False) -> None:
         """Let the worker finish within its grace time. Called a second time: at once."""
         self._stops += 1
+        self._by_ctrl_c = by_ctrl_c
         self._told.set()
         for kept in self._kept:
-            kept.drain(at_once=self._stops > 1)
+            kept.drain(at_once=self._stops > 1, by_ctrl_c=by_ctrl_c)
 
     def reload(self) -> None:
         """Replace the worker by one that loads the tasks again. Active runs return to the queue, no attempt used."""
@@ -195,7 +196,7 @@ class WorkerSupervisor:
             self._first = None
             self._kept[kept] = asyncio.create_task(self._keep(kept))
             if self._told.is_set():
-                kept.drain(at_once=self._stops > 1)
+                kept.drain(at_once=self._stops > 1, by_ctrl_c=self._by_ctrl_c)
             elif self._changed.is_set():
                 self.reload()
             return kept

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from random import Random
+from typing import Any
 
 import msgspec
 
 from oncue import __version__, collecting, logs
-from oncue.clock import SystemClock
+from oncue.clock import Clock, SystemClock
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant, show_duration
 from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Offer, Resources, show_offer
 from oncue.domain.run import Claimed, Settlement
 from oncue.engines import port
@@ -28,7 +30,7 @@ from oncue.log import log
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.tick import CALM_TICK, TICK, Tick
-from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.attempts import LAST_CHANCE, Attempts, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.execution import Execution
 from oncue.services.listening import Listening
@@ -49,6 +51,7 @@ COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
 CALM_COUNTS_INTERVAL = Duration(15 * SECOND)  # while there is no work and nothing new to tell
 LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
+MOST_NAMED, SHORT_ID = 5, 8  # runs that a stopping worker names, and digits of their ids
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
 
@@ -63,6 +66,28 @@ class Alone:
 
     async def close(self) -> None:
         """Does nothing: there is nothing to close."""
+
+
+class WaitingForRuns:
+    """Says which runs a stopping worker waits for; again when some have ended, at most once a second."""
+
+    def __init__(self, attempts: Attempts, clock: Clock) -> None:
+        self.by_ctrl_c = False
+        self._attempts = attempts
+        self._clock = clock
+        self._told, self._next_at = 0, Instant(0)
+
+    def tell(self, left: int) -> None:
+        """`left`: until they are stopped."""
+        active, now = len(self._attempts), self._clock.monotonic()
+        if active in (0, self._told) or now < self._next_at:
+            return
+        self._told, self._next_at = active, Instant(now + SECOND)
+        named = [f"{one.spec.task} ({str(one.run.run_id)[-SHORT_ID:]})" for one in islice(self._attempts, MOST_NAMED)]
+        about: dict[str, Any] = {"active": active, "at_most": show_duration(Duration(-(-left // SECOND) * SECOND))}
+        if self.by_ctrl_c:
+            about["hint"] = "Ctrl-C again returns them to the queue at once"
+        log.info("Waiting for active runs", kind="waiting_for_runs", **about, runs=named)
 
 
 class WorkerProcess:
@@ -110,9 +135,9 @@ class WorkerProcess:
         notifier.renewed = self._crew.attempts.renew
         self._numbers = numbers
         self._tick = Tick(clock, numbers, Duration(max(TICK, min(CALM_TICK, settings.lease // 3))))
+        self._waiting = WaitingForRuns(self._crew.attempts, clock)
         self._told = asyncio.Event()  # take nothing new
-        self._hurried = asyncio.Event()  # stop within the grace time
-        self._at_once = asyncio.Event()
+        self._hurried, self._at_once = asyncio.Event(), asyncio.Event()  # stop within the grace time, or at once
         self._beaten_at = self._load_at = self._counts_told_at = clock.monotonic()
         self._calm_since_told, self._classes = False, tuple[ClassId, ...]()
 
@@ -197,7 +222,8 @@ class WorkerProcess:
                     peers.place, peers.count = place, max(1, count)
                     peers.alike_before, peers.alike = alike_before, alike
                     self._take_runs(not drained and not self._told.is_set())
-                case Drain(at_once, replaced):
+                case Drain(at_once, replaced, by_ctrl_c):
+                    self._waiting.by_ctrl_c = by_ctrl_c
                     self._told.set()
                     if not replaced:
                         self._hurried.set()
@@ -226,7 +252,7 @@ class WorkerProcess:
         active, returned = len(crew.attempts), crew.settling.returned
         crew.worker.draining = True
         await self._idle_within(Duration(NEVER), unless=self._hurried)
-        await self._idle_within(self._settings.shutdown_grace, unless=self._at_once)
+        await self._idle_within(self._settings.shutdown_grace, unless=self._at_once, tell=self._waiting.tell)
         for going in crew.attempts:
             crew.attempts.stop(going.run.run_id, Stop.DRAINING)
         await self._idle_within(Duration(self._settings.kill_grace + LAST_CHANCE))
@@ -245,9 +271,13 @@ class WorkerProcess:
             seconds=round((self._clock.monotonic() - began) / SECOND, 1),
         )
 
-    async def _idle_within(self, length: Duration, unless: asyncio.Event | None = None) -> None:
+    async def _idle_within(
+        self, length: Duration, unless: asyncio.Event | None = None, tell: Callable[[int], None] | None = None
+    ) -> None:
         until = self._clock.monotonic() + length
-        while self._crew.busy and self._clock.monotonic() < until and not (unless and unless.is_set()):
+        while self._crew.busy and (now := self._clock.monotonic()) < until and not (unless and unless.is_set()):
+            if tell is not None:
+                tell(until - now)
             await self._clock.sleep(Duration(20 * MILLISECOND))
 
 
