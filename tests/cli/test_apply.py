@@ -17,7 +17,6 @@ from tests.examples.server import Up
 from oncue.cli.job_file import read_job_file, read_job_sets
 from oncue.cli.main import main
 from oncue.client import Client
-from oncue.domain.errors import Invalid
 
 TWO = """
 set: shop
@@ -85,10 +84,10 @@ def apply(*options: str) -> Result:
     return command("apply", "jobs.yaml", *options)
 
 
-def asked(server: Standin) -> list[tuple[str, list[str], bool]]:
+def asked(server: Standin) -> list[tuple[str, list[str | None], bool]]:
     """The declarations that were sent: set, keys, and whether it was only a dry run."""
     bodies = [request.body for request in server.requests]
-    return [(body["set"], [job["key"] for job in body["jobs"]], body["dry_run"]) for body in bodies]
+    return [(body["set"], [job.get("key") for job in body["jobs"]], body["dry_run"]) for body in bodies]
 
 
 class TestAsking:
@@ -127,21 +126,23 @@ class TestAsking:
         server.requests.clear()
         answers.errors = {"mail": [{"path": "jobs.0.task", "code": "unknown_task", "message": "is not registered"}]}
         result = command("apply", "jobs")
-        assert (result.exit_code, result.stderr) == (1, "c: task: is not registered\n")
+        assert (result.exit_code, result.stderr) == (1, "jobs/3.json:1: c: task: is not registered\n")
         assert asked(server) == both
 
     def test_standard_input_names_its_set(self, server: Standin) -> None:
         assert command("apply", "-", stdin=TWO).exit_code == 0
         assert asked(server) == [("shop", ["greet", "check/site"], False)]
         unnamed = command("apply", "-", stdin="- {key: a}")
-        assert (unnamed.exit_code, unnamed.stderr) == (1, "set: must be the name of the set, like shop\n")
+        told = "standard input:1: set: must be the name of the set, like shop\n"
+        assert (unnamed.exit_code, unnamed.stderr) == (1, told)
 
     def test_a_file_that_does_not_name_its_set_prunes_nothing(self, server: Standin) -> None:
         write("- {key: a, task: hello, schedule: every 1h}")
 
         result = apply("--prune")
 
-        assert (result.exit_code, server.requests) == (1, [])
+        assert result.exit_code == 1
+        assert [dry for *_, dry in asked(server)] == [True], "for what else is wrong"
         assert "--prune needs the name of the set in jobs.yaml" in result.stderr
         assert apply().exit_code == 0
 
@@ -176,9 +177,9 @@ class TestAnswers:
 
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr.splitlines() == [
-            "check/site: schedule.every: is wrong",
-            "jobs.2: key: is wrong",
-            "greet: is wrong",
+            "jobs.yaml:11: check/site: schedule.every: is wrong",
+            "jobs.yaml:13: jobs.2: key: is wrong",
+            "jobs.yaml:4: greet: is wrong",
             "jobs.9.key: is wrong",
             "--prune: is wrong",
             "is wrong",
@@ -214,6 +215,81 @@ def test_an_administrator_and_a_member_have_a_job_each(oncue: Oncue, oncue_up: U
                 admin.jobs.cancel(job.job_id)
 
 
+WRONG = """\
+set: {name}
+colour: red
+jobs:
+  - key: {name}
+    task: hello
+    schedule:
+      cron: "61 25 * * *"
+      timezone: Europe/Berln
+      tz: UTC
+    overlap: sometimes
+    task: another
+  - <<: &shared
+      task: hello
+      max_retries: many
+    key: {name}
+    schedule: every 5 minutes
+    retries: 3
+  - *shared
+"""
+TOLD = """\
+{file}, line 11, column 5: 'task' appears twice
+{file}:2: colour: unknown field; a file has set and jobs
+{file}:9: {name}: schedule.tz: unknown field 'tz'; check the spelling
+{file}:10: {name}: overlap: 'sometimes' is not one of queue, skip, allow, replace
+{file}:8: {name}: schedule.timezone: 'Europe/Berln' is not an IANA time zone like "Europe/Berlin" or "UTC"; did you \
+mean "Europe/Berlin"?
+{file}:7: {name}: schedule.cron: minute: 61 is not between 0 and 59
+{file}:7: {name}: schedule.cron: hour: 25 is not between 0 and 23
+{file}:15: {name}: key: '{name}' is also the key of {file}:4; keys must be unique
+{file}:14: {name}: max_retries: 'many' is not a whole number from 0 to 10000
+{file}:17: {name}: retries: unknown field 'retries'; did you mean 'max_retries'?
+{file}:16: {name}: schedule.every: '5 minutes' is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"
+{file}:12: jobs.2: key: is required: apply finds each job by its key
+{file}:14: jobs.2: max_retries: 'many' is not a whole number from 0 to 10000
+"""
+
+
+def test_all_that_is_wrong_with_several_files_is_told_at_once_with_their_lines(oncue: Oncue) -> None:
+    write(WRONG.format(name="one"), "one.yaml")
+    write(WRONG.format(name="two"), "two.yaml")
+    write("- [", "three.yaml")
+
+    for option in ("--check", "--prune", "--json"):
+        result = oncue("apply", "one.yaml", "three.yaml", "two.yaml", option)
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        if option == "--json":
+            continue
+        lines = sorted(result.stderr.splitlines())
+        three = "three.yaml, line 1, column 4: expected the node content, but found '<stream end>'"
+        told = [TOLD.format(file=f"{name}.yaml", name=name).splitlines() for name in ("one", "two")]
+        assert lines == sorted([three, *told[0], *told[1]])
+    documents = json.loads("[" + result.stderr.replace("\n}\n{", "\n},{").replace("}\n{", "},{") + "]")
+    assert [len(one["errors"]) for one in documents] == [5, 11, 11]
+    assert documents[1]["errors"][1] == {
+        "path": "jobs.0.overlap",
+        "code": "unknown_value",
+        "message": "'sometimes' is not one of queue, skip, allow, replace",
+        "place": "one.yaml:10",
+    }
+    assert oncue("jobs", "list", "--tag", "applied:one", "--json").stdout.count("job_id") == 0
+
+
+def test_very_many_problems_are_counted(oncue: Oncue) -> None:
+    write("set: many\ncolour: 1\njobs:\n" + "- {key: a, key: b, overlap: x, timeout: 5}\n" * 5_000)
+
+    result = oncue("apply", "jobs.yaml")
+
+    lines = result.stderr.splitlines()
+    assert (result.exit_code, len(lines)) == (1, 202)
+    assert lines[100] == "and 4,901 more problems"
+    assert re.fullmatch(r"and (at least )?[\d,]+ more problems", lines[201])
+
+
 def test_a_payload_of_a_megabyte_is_applied_once(oncue: Oncue, oncue_up: Up) -> None:
     """Catches the usual limit of a payload in the database, and lists, which omit large ones."""
     key = str(uuid4())
@@ -228,8 +304,8 @@ class TestFiles:
         ("text", "said"),
         [
             ("set: a\njobs: 3", "jobs.yaml: must be a list of jobs, or an object"),
-            ("set: a\njobs: []\ncolour: red", "colour: unknown field 'colour'"),
-            ("set: [a]\njobs: []", "set: must be the name"),
+            ("set: a\njobs: []\ncolour: red", "jobs.yaml:3: colour: unknown field; a file has set and jobs"),
+            ("set: [a]\njobs: []", "jobs.yaml:1: set: must be the name of the set, like shop, not a list"),
             ("- key: a\n  task: b\n  task: c", "jobs.yaml, line 3, column 3: 'task' appears twice"),
             ("- {1: a}", "jobs.yaml, line 1, column 4: the name 1 is not text"),
             ("- key: [a", "jobs.yaml, line 1"),
@@ -243,7 +319,7 @@ class TestFiles:
             ("- {key: a, payload: {x: !!timestamp 2027-01-01}}", "jobs.yaml, line 1, column 25"),
             ("- {key: a, payload: {x: !!omap [b: 1]}}", "jobs.yaml, line 1, column 25"),
             ("- {key: a, payload: {x: !!pairs [b: 1]}}", "jobs.yaml, line 1, column 25"),
-            ("- {key: a, ? !!str [b] : c}", "jobs.yaml, line 1, column 14: the name"),
+            ("- {key: a, ? !!str [b] : c}", "jobs.yaml, line 1, column 14: the name of a field is not text"),
             (f"- {{key: a, payload: {{x: {'9' * 5_000}}}}}", "jobs.yaml: Exceeds the limit"),
             (f"- {'[' * 600}", "jobs.yaml: is nested too deeply"),
             ("- !!python/object:os.system a", "jobs.yaml, line 1"),
@@ -257,7 +333,7 @@ class TestFiles:
 
         assert result.exit_code == 1
         assert result.stderr.startswith(said)
-        assert server.requests == []
+        assert all(dry for *_, dry in asked(server))
 
     def test_a_file_that_is_not_there(self, server: Standin) -> None:
         result = command("apply", "nowhere.yaml")
@@ -290,8 +366,8 @@ class TestFiles:
         assert (result.exit_code, result.stderr.splitlines()) == (
             1,
             [
-                "b: payload.x.0: has a NUL or half a surrogate pair, which cannot be stored; remove it",
-                "b: payload.n: does not fit into 64 bits; write it as a string",
+                "jobs.yaml:1: b: payload.x.0: has a NUL or half a surrogate pair, which cannot be stored; remove it",
+                "jobs.yaml:1: b: payload.n: does not fit into 64 bits; write it as a string",
             ],
         )
         assert server.requests == []
@@ -341,11 +417,11 @@ class TestFiles:
             (tmp_path / name).mkdir()
             (tmp_path / name / "jobs.yaml").write_text("- {key: x}")
 
-        with pytest.raises(Invalid, match="name the set in both files"):
-            read_job_sets([str(tmp_path / "a"), str(tmp_path / "b")])
+        _, [problem] = read_job_sets([str(tmp_path / "a"), str(tmp_path / "b")])
+        assert "name the set in both files" in problem.message
         (tmp_path / "empty").mkdir()
-        with pytest.raises(Invalid, match="has no file that ends with"):
-            read_job_sets([str(tmp_path / "empty")])
+        _, [problem] = read_job_sets([str(tmp_path / "empty")])
+        assert "has no file that ends with" in problem.message
 
 
 DEFINITIONS: list[dict[str, Any]] = [
@@ -409,7 +485,9 @@ class TestCode:
         assert command("apply", "unnamed_code.py", "--check").exit_code == 1
         assert asked(server) == [("key:two", ["two"], True), ("key:two-eu", ["two-eu"], True)]
         refused = command("apply", "unnamed_code.py", "--prune")
-        assert refused.stderr == "set: --prune needs the name of the set in unnamed_code.py:5, like Tasks('shop')\n"
+        assert refused.stderr.splitlines() == [
+            f"set: --prune needs the name of the set in unnamed_code.py:{line}, like Tasks('shop')" for line in (5, 8)
+        ]
 
     def test_an_error_names_the_place_in_the_code(self, server: Standin, answers: Server) -> None:
         write_code("three", '"shop"', "wrong_code.py")
@@ -456,6 +534,6 @@ def test_a_dry_run_refuses_what_apply_would(oncue: Oncue) -> None:
         result = oncue("apply", "jobs.yaml", *options)
         assert (result.exit_code, result.stdout) == (1, "")
         assert [re.split("[;.,] ", line)[0] for line in result.stderr.splitlines()] == [
-            "one: task: task 'no_such_task' is not registered",
-            "two: tags: must be a list of strings",
+            "jobs.yaml:3: one: task: task 'no_such_task' is not registered",
+            "jobs.yaml:4: two: tags: must be a list of strings",
         ]

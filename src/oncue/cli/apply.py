@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from oncue.cli.asking import SERVER, asking, tell_data
+from oncue.cli.asking import SERVER, asking, problem_of, say_refusal, tell_data
 from oncue.cli.output import Output
-from oncue.cli.printing import print_table, say, text
-from oncue.cli.refusing import refusals, refuse_empty
+from oncue.cli.printing import print_json, print_table, say, text
+from oncue.cli.refusing import REFUSED, refuse_empty, say_invalid
 from oncue.cli.roles import options
 from oncue.domain.declared import LARGEST_STAMP
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Problem
 
 if TYPE_CHECKING:
     from oncue.cli.job_file import JobSet
+    from oncue.client import FieldProblem
 
 EXAMPLES = """\b
 A file:
@@ -76,18 +79,14 @@ def command(
     from oncue.cli.job_file import read_job_sets
 
     refuse_empty(files, "a file, a directory or a module")
-    with refusals({"tasks": "FILE"}, as_json=output.as_json):
-        sets = read_job_sets(files)
-        if prune and (unnamed := next((one for one in sets if not one.named), None)) is not None:
-            like = "set: shop" if unnamed.stamp is None else "Tasks('shop')"
-            message = f"--prune needs the name of the set in {unnamed.files[0]}, like {like}"
-            raise Invalid.of("set", "required", message)
+    sets, problems = read_job_sets(files)
+    problems += _unnamed(sets) if prune else ()
+    say_invalid(problems, {"tasks": "FILE"}, as_json=output.as_json)
     flags: dict[str, Any] = {"prune": prune, "adopt": adopt, "stamp": stamp}
     rehearsed = dry_run or check
-    if len(sets) > 1 and not rehearsed:  # of several sets none is applied if one is refused
-        for one in sets:
-            _ask(url, output, one, {**flags, "dry_run": True})
-    answers = [_ask(url, output, one, {**flags, "dry_run": rehearsed}) for one in sets]
+    if (len(sets) > 1 and not rehearsed) or problems:  # none is applied if one is refused, and all that is wrong told
+        _ask_each(url, output, sets, {**flags, "dry_run": True}, refused=bool(problems))
+    answers = _ask_each(url, output, sets, {**flags, "dry_run": rehearsed})
     if output.as_data:
         tell_data(answers[0] if len(answers) == 1 else {"sets": answers}, output)
     else:
@@ -96,12 +95,46 @@ def command(
     sys.exit(1 if check and any(step["action"] != "unchanged" for step in steps) else 0)
 
 
+def _unnamed(sets: Sequence[JobSet]) -> list[Problem]:
+    """Return why sets cannot be pruned: they have no name."""
+    like = {True: "set: shop", False: "Tasks('shop')"}
+    what = [(one.places[0].file, like[one.stamp is None]) for one in sets if not one.named]
+    message = "--prune needs the name of the set in {}, like {}"
+    return [Problem("set", "required", message.format(*one)) for one in what]
+
+
+def _ask_each(
+    url: str | None, output: Output, sets: Sequence[JobSet], flags: Mapping[str, Any], *, refused: bool = False
+) -> list[Any]:
+    """Return the answers of all sets. The command ends when one is refused, in a dry run after all were asked."""
+    answers = []
+    for one in sets:
+        answers.append(_ask(url, output, one, flags))
+        if answers[-1] is None and not flags["dry_run"]:
+            break
+    if refused or None in answers:
+        sys.exit(REFUSED)
+    return answers
+
+
 def _ask(url: str | None, output: Output, jobs: JobSet, flags: Mapping[str, Any]) -> Any:
+    """Return the answer. None: the set was refused, and the reasons are printed."""
+    from oncue.client import Invalid
     from oncue.client import jobs as calls
 
     stamp = jobs.stamp if flags["stamp"] is None else flags["stamp"]
-    with asking(url, as_json=output.as_json, names=Places(jobs)) as client:
-        answer = client.ask(calls.apply(jobs.set, jobs.jobs, **{**flags, "stamp": stamp}).plain())
+    names = Places(jobs)
+    with asking(url, as_json=output.as_json, names=names) as client:
+        try:
+            answer = client.ask(calls.apply(jobs.set, jobs.jobs, **{**flags, "stamp": stamp}).plain())
+        except Invalid as no:
+            no.errors = tuple(map(names.told, no.errors))
+            if output.as_json:
+                errors = [{**msgspec.to_builtins(one), "place": names.place_of(one.path)} for one in no.errors]
+                print_json({**problem_of(no), "errors": errors}, err=True)
+            else:
+                say_refusal(no, names, as_json=False)
+            return None
     for warning in answer["warnings"]:
         if warning["code"] == "same_stamp":
             say(
@@ -112,18 +145,38 @@ def _ask(url: str | None, output: Output, jobs: JobSet, flags: Mapping[str, Any]
 
 
 class Places(Mapping[str, str]):
-    """Names a job in an error by its key, where the API names it by its place: `jobs.3.task` is `report: task`."""
+    """Names a job in an error by its line and key, where the API names it by its place: `jobs.3.task` is
+    `jobs.yaml:12: report: task`.
+    """
 
     def __init__(self, jobs: JobSet) -> None:
         self._jobs = jobs
 
     def __getitem__(self, path: str) -> str:
+        if path == "adopt":
+            return "--adopt"
+        number, field = self._job(path)
+        if number is None:
+            raise KeyError(path)
+        return f"{self._jobs.name_of(number, field)}{f': {field}' if field else ''}"
+
+    def place_of(self, path: str) -> str | None:
+        """Return the file and line of a field of a job."""
+        number, field = self._job(path)
+        return None if number is None else self._jobs.places[number].of(field)
+
+    def told(self, one: FieldProblem) -> FieldProblem:
+        """Name the line of the other job in the message about a repeated key."""
+        if one.code != "not_unique":
+            return one
+        message = re.sub(r"\bjobs\.\d+", lambda other: self.place_of(other[0]) or other[0], one.message)
+        return msgspec.structs.replace(one, message=message)
+
+    def _job(self, path: str) -> tuple[int | None, str]:
         match path.split(".", 2):
-            case ["adopt"]:
-                return "--adopt"
             case ["jobs", number, *field] if number.isdecimal() and int(number) < len(self._jobs.jobs):
-                return f"{self._jobs.name_of(int(number))}{''.join(f': {one}' for one in field)}"
-        raise KeyError(path)
+                return int(number), "".join(field)
+        return None, ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(())

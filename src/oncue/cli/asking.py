@@ -25,7 +25,7 @@ from oncue.domain.instants import SECOND
 from oncue.domain.plain_text import printable
 
 if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
-    from oncue.client import Client, ClientError, ServerUnreachable
+    from oncue.client import Client, ClientError, OncueApiError, ServerUnreachable
     from oncue.client.call import Call, Page
 
 T = TypeVar("T")
@@ -237,8 +237,7 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
     if not isinstance(no, OncueApiError):
         say_problem(f"{before}{no}", as_json=as_json)
     elif as_json:
-        problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
-        print_json({**problem, **no.members, **({"argument": about} if about else {})}, err=True)
+        print_json({**problem_of(no), **({"argument": about} if about else {})}, err=True)
     else:
         told = [(_option(one.path, names), _here(_as_typed(one.message, names))) for one in no.errors]
         lines = [f"{name}: {message}" if name else message for name, message in told]
@@ -250,6 +249,12 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
                 "the server that runs there.",
                 err=True,
             )
+
+
+def problem_of(no: OncueApiError) -> dict[str, Any]:
+    """Return the members of a problem, as the server has sent them."""
+    problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
+    return {**problem, **no.members}
 
 
 def _options() -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from oncue.cli.job_file import SUFFIXES, JobSet
+from oncue.cli.job_file import SUFFIXES, JobSet, Place
 from oncue.domain.errors import Invalid
 
 _MODULE = re.compile(r"\w+(\.\w+)*")
@@ -37,4 +37,6 @@ def read_code_sets(sources: Sequence[str]) -> list[JobSet]:
     if not found:
         message = "declares no schedule; write @tasks.task(schedule=…), or name the set to prune it: Tasks('shop')"
         raise Invalid.of(", ".join(sources), "no_schedules", message)
-    return [JobSet(one.name, one.named, one.jobs, one.places or tuple(sources[:1]), one.stamp) for one in found]
+    return [
+        JobSet(one.name, one.named, one.jobs, tuple(map(Place, one.places or sources[:1])), one.stamp) for one in found
+    ]

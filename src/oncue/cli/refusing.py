@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
 import click
 
 from oncue.cli.printing import print_json, say
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem
 
 REFUSED = 1
 WRONG_USAGE = 2
@@ -29,12 +29,19 @@ def refusals(names: Mapping[str, str], *, as_json: bool, code: int = REFUSED) ->
     try:
         yield
     except Invalid as wrong:
-        if as_json:
-            print_json(_problem(wrong), err=True, indent=-1)
-        else:
-            for problem in wrong.problems:
-                say(f"{names.get(problem.path, problem.path)}: {problem.message}", err=True)
+        say_invalid(wrong.problems, names, as_json=as_json)
         sys.exit(code)
+
+
+def say_invalid(problems: Sequence[Problem], names: Mapping[str, str], *, as_json: bool) -> None:
+    """Print what is wrong, if anything is."""
+    wrong = Invalid(*problems)
+    if as_json and problems:
+        print_json(_problem(wrong), err=True, indent=-1)
+        return
+    for problem in wrong.problems:
+        name = names.get(problem.path, problem.path)
+        say(f"{name}: {problem.message}" if name else problem.message, err=True)
 
 
 def _problem(wrong: Invalid) -> dict[str, object]:
