@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,7 +42,7 @@ def data_dir() -> Path:
     """Return the data directory of this folder, as a server that starts here does. ValueError: its file is damaged."""
     if given := os.environ.get("ONCUE_DATA_DIR"):
         return Path(given)
-    file = find_settings(os.environ.get("ONCUE_CONFIG") or None)
+    file = find_settings(os.environ.get("ONCUE_CONFIG") or None, "data_dir")
     value = file.table.get("data_dir") if file is not None and isinstance(file.table, dict) else None
     if file is None or value is None:
         return Path(USUAL_FOLDER)
@@ -118,7 +117,7 @@ def local_key(folder: Path) -> str | None:
 
 def _write(folder: Path, text: str) -> int:
     """Return the descriptor that holds the lock. Nobody sees the file before it is locked, and so takes it for old."""
-    file = folder / f"{_PREFIX}{secrets.token_hex(4)}"
+    file = folder / f"{_PREFIX}{os.urandom(4).hex()}"
     hidden = file.with_name(f".{file.name}")
     descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -17,26 +17,32 @@ class SettingsFile(msgspec.Struct, frozen=True):
     table: Any
 
 
-def find_settings(given: str | None) -> SettingsFile | None:
-    """Return the file that was named, else that of this folder; None: there is none. ValueError: it cannot be read."""
+def find_settings(given: str | None, having: str = "") -> SettingsFile | None:
+    """Return the file that was named, else that of this folder; None: there is none. ValueError: it cannot be read.
+
+    A file without the text `having` is not parsed, and its table is empty.
+    """
     if given is not None:
-        return SettingsFile(given, _load(Path(given)))
+        return SettingsFile(given, _load(Path(given), having))
     if os.path.lexists("oncue.toml"):  # a folder, too, or a link to nothing: it was meant to be the file
-        return SettingsFile("oncue.toml", _load(Path("oncue.toml")))
+        return SettingsFile("oncue.toml", _load(Path("oncue.toml"), having))
     project = Path("pyproject.toml")
-    tools = _load(project).get("tool") if os.path.lexists(project) else None
+    tools = _load(project, having).get("tool") if os.path.lexists(project) else None
     table = tools.get("oncue") if isinstance(tools, dict) else None
     return None if table is None else SettingsFile("[tool.oncue] in pyproject.toml", table)
 
 
-def _load(file: Path) -> dict[str, Any]:
-    import tomllib  # only where there is a file: a client of another server has none
-
+def _load(file: Path, having: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text("utf-8-sig"))
+        text = file.read_bytes()
+        if having.encode() not in text:
+            return {}
+        import tomllib  # takes 5 ms, and most files of settings say nothing of what a client asks
+
+        return tomllib.loads(text.decode("utf-8-sig"))
     except OSError as no:
         raise ValueError(f"cannot read {file}: {no.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as no:
+    except ValueError as no:  # of tomllib, or the encoding
         raise ValueError(f"{file} is not TOML: {no}") from None
 
 

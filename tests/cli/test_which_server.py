@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 from tests.cli.standin import Standin, standing_in
@@ -54,8 +56,8 @@ class Project:
         self.address = ""
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
-        arguments = [ONCUE, "up", "--tasks", EXAMPLES / "tasks.py", "--port", "0"]
+    def start(self, port: str = "0") -> None:
+        arguments = [ONCUE, "up", "--tasks", EXAMPLES / "tasks.py", "--port", port]
         with (self.folder / "log").open("w") as log:
             self.process = subprocess.Popen(
                 arguments, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True
@@ -158,6 +160,9 @@ def test_what_is_named_goes_first(projects: list[Project], prod: Standin) -> Non
     one, other = projects
     create = ("jobs", "create", "--task", "hello", "--name")
 
+    [named] = json.loads(one.run(ONCUE, "doctor", "--json", "--context", "prod").stdout)[:1]
+    assert named["seen"].startswith(f"{prod.url} (context prod) answered in ")
+    prod.requests.clear()
     one.oncue(*create, "by option", "--context", "prod")
     one.oncue(*create, "by variable", ONCUE_CONTEXT="prod")
     assert one.run(sys.executable, "-c", PROGRAM.format(name="named"), ONCUE_CONTEXT="prod").returncode == 0
@@ -203,6 +208,35 @@ def test_a_server_that_is_gone_is_not_taken_for_one_that_has_its_port(
         one.oncue("jobs", "list")
 
 
+def test_a_program_is_not_refused_while_its_server_restarts(
+    projects: list[Project], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither at the end nor at the beginning does the server answer when it is not known to run."""
+    one = projects[1]
+    monkeypatch.chdir(one.folder)
+    for name in OURS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WHERE", "")
+    ended = Event()
+
+    def ask() -> int:
+        asked = 0
+        with Client(one.address, retries=100, retry_for=PATIENCE) as client:
+            while not ended.is_set():
+                client.jobs.page(limit=1)
+                asked += 1
+        return asked
+
+    with ThreadPoolExecutor() as threads:
+        asking = threads.submit(ask)
+        try:
+            one.stop()
+            one.start(one.address.rpartition(":")[2])
+        finally:
+            ended.set()
+        assert asking.result() > 1
+
+
 @contextmanager
 def taking(port: int) -> Iterator[Standin]:
     """Another project's server, which has got this port."""
@@ -226,6 +260,8 @@ def test_a_terminal_says_where_changes_go_unless_to_the_folders_own_server(
     first, second = said(*create), said(*create)
     assert f"commands use its own server, {one.address}, and not the current context prod" in " ".join(first.split())
     assert "context" not in second
+    assert one.run(ONCUE, "context", "use", "prod").returncode == 0
+    assert "not the current context prod" in " ".join(said(*create).split()), "chosen again, so said again"
     assert "Server:" not in first + second
     assert f"Server: {prod.url} (context prod)" in said(*create, "--context", "prod")
     assert f"Server: {prod.url} (context prod)" in said(*create, ONCUE_CONTEXT="prod")

@@ -104,7 +104,7 @@ def test_a_program_uses_a_context_by_name_only(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     write_contexts(Contexts("prod", {"prod": Context("https://prod.example", "oc_prod")}, noted=True))
     with pytest.raises(
-        ValueError, match=r"no server runs in this folder, .* set ONCUE_CONTEXT=prod or pass context='prod'"
+        ValueError, match=r"no server runs in this folder .* set ONCUE_CONTEXT=prod or pass context='prod'"
     ):
         find_address()
     assert find_address("https://prod.example").key == find_address(context="prod").key == "oc_prod"

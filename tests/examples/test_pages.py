@@ -57,9 +57,9 @@ def folder(oncue: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "examples").symlink_to(EXAMPLES)
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (tmp_path / ".oncue").mkdir()
-    (tmp_path / ".oncue" / "admin.key").symlink_to(oncue.key_file)
-    monkeypatch.setenv("ONCUE_URL", oncue.address)
+    (tmp_path / ".oncue").symlink_to(oncue.key_file.parent)
+    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 

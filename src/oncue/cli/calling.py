@@ -33,5 +33,5 @@ class CommandClient(Client):
 
     def _tell(self) -> None:
         if not self._told and sys.stderr.isatty():
-            say(self._to.words(self.url), err=True)
+            say(f"Server: {self._to.words(self.url)}", err=True)
         self._told = True

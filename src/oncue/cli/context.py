@@ -78,7 +78,7 @@ def use(name: str, output: Output) -> None:
     """Choose the server that commands use."""
     known = _read()
     url = _named(known, name)
-    _write(msgspec.structs.replace(known, current=name))
+    _write(msgspec.structs.replace(known, current=name, noted=False))
     _say(name, output, f"The current context is {name}: {url}")
 
 

@@ -50,7 +50,7 @@ class Destination(msgspec.Struct, frozen=True):
         return not self.unnamed and self.here is None
 
     def words(self, url: str) -> str:
-        return f"Server: {url}{f' (context {self.name})' if self.name else ''}"
+        return f"{url} (context {self.name})" if self.name else url
 
 
 def destination(url: str | None, *, quiet: bool = False) -> Destination:

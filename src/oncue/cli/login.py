@@ -13,6 +13,7 @@ from oncue.cli.asking import asking, tell_data
 from oncue.cli.output import ONE, Output
 from oncue.cli.printing import say
 from oncue.cli.roles import options
+from oncue.local_server import is_here
 
 if TYPE_CHECKING:
     from oncue.client import Me
@@ -66,14 +67,8 @@ def _read_key() -> str:
 def _keep(name: str, url: str, key: str, me: Me) -> None:
     from oncue.client.contexts import Context, read_contexts, write_contexts
 
-    if not url.startswith("https://") and not _is_here(url):
+    if not url.startswith("https://") and not is_here(url):
         say(f"{url} is not encrypted: others on the network can read the key. Use https.", err=True)
     known = read_contexts()
     contexts = {**known.contexts, name: Context(url, key, me.user_id)}
-    write_contexts(msgspec.structs.replace(known, current=name, contexts=contexts))
-
-
-def _is_here(url: str) -> bool:
-    from oncue.client.address import Address
-
-    return Address(url, None).local
+    write_contexts(msgspec.structs.replace(known, current=name, contexts=contexts, noted=False))

@@ -64,7 +64,7 @@ def command(
         tell = _tell_as_json if as_json else _tell
         client = AsyncClient(to.url, context=to.context)
         if to.elsewhere and sys.stderr.isatty():
-            say(to.words(client.url), err=True)
+            say(f"Server: {to.words(client.url)}", err=True)
         refused = asyncio.run(_relay(source, table, client, clock, once, tell))
     except ServerUnreachable as away:
         refuse(str(away), code=UNREACHABLE, as_json=as_json)

@@ -51,7 +51,7 @@ def diagnose_server(to: Destination, key: str | None, clock: Clock) -> Iterator[
         raise click.UsageError(str(wrong)) from None
     with client:
         try:
-            yield from _reached(client, clock)
+            yield from _reached(client, to.words(client.url), clock)
             yield from _allowed(client)
         except ServerUnreachable as away:
             yield problem("server", str(away), "Check the address, that the server runs, and what lies in between.")
@@ -59,11 +59,11 @@ def diagnose_server(to: Destination, key: str | None, clock: Clock) -> Iterator[
             yield problem("server", str(no), "Check that this is the address of an oncue server.")
 
 
-def _reached(client: Client, clock: Clock) -> Iterator[Diagnosis]:
+def _reached(client: Client, server: str, clock: Clock) -> Iterator[Diagnosis]:
     asked = clock.monotonic()
     answer = client.ask(get("/healthz", _itself))
     took = Duration(clock.monotonic() - asked)
-    yield ok("server", f"{client.url} answered in {took / MILLISECOND:.1f} ms")
+    yield ok("server", f"{server} answered in {took / MILLISECOND:.1f} ms")
     yield from _clock(answer, clock, took)
     try:
         client.ask(get("/readyz", _itself))

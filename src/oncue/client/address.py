@@ -38,7 +38,10 @@ class Address(msgspec.Struct, frozen=True):
         if is_of(self.folder, self.url):
             return _sendable(local_key(self.folder))
         if not self.named:
-            raise ConnectionError(f"the server of this folder (data directory {self.folder}) does not run here")
+            raise ConnectionError(
+                f"the server of this folder (data directory {self.folder}) does not run here; start it with `oncue up` "
+                "or name another with ONCUE_URL and ONCUE_API_KEY"
+            )
         return None
 
     def __repr__(self) -> str:  # keeps the key out of logs
@@ -82,8 +85,9 @@ def _of_this_folder(known: Contexts) -> str:
     server = local_server(data_dir())
     if known.current is not None and (server is None or not server.live):
         raise ValueError(
-            f"no server runs in this folder, and programs use a context only by name: set ONCUE_CONTEXT={known.current}"
-            f" or pass context={known.current!r}; for another server set ONCUE_URL or pass url="
+            "no server runs in this folder (`oncue up` starts one), and programs use a context only by name: set "
+            f"ONCUE_CONTEXT={known.current} or pass context={known.current!r}; for another server set ONCUE_URL or "
+            "pass url="
         )
     return USUAL_URL if server is None else server.url
 

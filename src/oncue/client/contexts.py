@@ -27,7 +27,7 @@ class Contexts(msgspec.Struct, frozen=True):
     current: str | None = None
     contexts: dict[str, Context] = {}
     noted: bool = False
-    """Whether it was said that a folder's own server goes before the current context."""
+    """Whether it was said, since the current context was chosen, that a folder's own server goes before it."""
 
     def named(self, name: str) -> Context:
         """ValueError: there is none with this name."""
