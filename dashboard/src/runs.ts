@@ -17,8 +17,10 @@ export function isLive(run: { status: string }): boolean {
   return isRunning(run) || isWaiting(run);
 }
 
-const TRIGGERS: Record<string, string> = { schedule: "schedule", run_now: "by hand", backfill: "backfill", requeue: "run again", catch_up: "catch-up" };
+const STARTED_BY: Record<string, string> = { schedule: "by schedule", run_now: "by hand", backfill: "backfill", requeue: "run again", catch_up: "catch-up" };
 
-export function triggerWords(trigger: string | null): string {
-  return (trigger && TRIGGERS[trigger]) ?? trigger ?? "–";
+/** What started it. The run of a job that runs once has the job's id: no schedule is at work there. */
+export function startedBy(run: { run_id: string; job_id: string; trigger: string | null }): string {
+  if (run.trigger === "schedule" && run.run_id === run.job_id) return "enqueued";
+  return (run.trigger && STARTED_BY[run.trigger]) ?? run.trigger ?? "–";
 }

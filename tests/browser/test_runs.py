@@ -1,5 +1,6 @@
 """Runs and one run: watched live, cancelled, run again, many at a time, and found by how late they started."""
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -41,8 +42,10 @@ def test_a_running_run_is_cancelled(dashboard: Dashboard, tmp_path: Path) -> Non
 
 def test_an_ended_run_is_run_again_with_another_payload(dashboard: Dashboard) -> None:
     api = dashboard.api()
-    first = api.run(api.job("failing", name="charge", max_retries=0), "dead")
+    job = api.job("failing", schedule={}, name="charge", max_retries=0)
+    first = api.run_when(job["job_id"], "dead")
     page = dashboard.open(f"/runs/{first['run_id']}")
+    expect(page.locator(".facts")).to_contain_text("enqueued")
     expect(page.get_by_label("In short")).to_contain_text("Dead after 1 attempt, RuntimeError")
 
     page.get_by_role("button", name="Run again").click()
@@ -54,6 +57,11 @@ def test_an_ended_run_is_run_again_with_another_payload(dashboard: Dashboard) ->
 
     expect(page.get_by_label("In short")).to_contain_text("Succeeded")
     expect(page.get_by_role("region", name="Result", exact=True)).to_have_text('"mended"')
+    again = api.call("GET", page.url.removeprefix(dashboard.address))
+    lag = page.get_by_label("In short").inner_text().partition("started ")[2].partition(" after it was due")[0]
+    waited = page.get_by_title(re.compile("^waited "))  # both count from when it was asked for
+    assert [one.get_attribute("title") for one in waited.all()] in ([f"waited {lag}"], [])  # 0 ms are not drawn
+    assert again["due_time"] > again["scheduled_for"] == first["scheduled_for"]
     page.get_by_role("link", name=f"…{first['run_id'][-8:]}").click()
     expect(page.get_by_text("followed by")).to_be_visible()
 

@@ -24,7 +24,7 @@ from oncue.cli import times
 from oncue.cli.columns import cut, pad, share, width_of
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import broken
-from oncue.cli.showing import JOBS, RUNS, schedule
+from oncue.cli.showing import JOBS, RUNS, schedule, show_run
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
 from oncue.domain.instants import instant
 from oncue.domain.plain_text import showable
@@ -156,6 +156,13 @@ class TestTimes:
     )
     def test_durations_have_two_units_at_most(self, seconds: float, said: str) -> None:
         assert times.took(timedelta(seconds=seconds)) == said
+
+    def test_how_late_a_run_was_is_told_in_units_for_people(self, capsys: pytest.CaptureFixture[str]) -> None:
+        show_run(msgspec.structs.replace(RUN, lag_ms=326_129, due_time=NOW + timedelta(hours=1)), Output())
+
+        lines = capsys.readouterr().out.splitlines()
+        assert "late by:        5m 26s" in lines
+        assert "due:            2030-01-01T01:00:00.000Z" in lines
 
 
 class TestOutcomes:

@@ -136,6 +136,7 @@ class ShownRun(msgspec.Struct, frozen=True, gc=False):
     trigger: str
     parent: RunId | None
     scheduled_for: str | None
+    due_time: str | None
     start_time: str | None
     end_time: str | None
     duration_ms: int | None
@@ -171,6 +172,7 @@ def _run_values(
     tried, class_, named = attempts_of(found), known.classes[found.class_id], known.names.get(found.run_id, UNNAMED)
     last = tried[-1] if tried else None
     failed = last_failure(tried)
+    due = time_or_none(found.wanted)
     return (
         found.run_id,
         found.job_id,
@@ -182,7 +184,8 @@ def _run_values(
         status(found, now),
         TRIGGERS[found.trigger],
         found.parent,
-        time_or_none(found.wanted if found.nominal is None else found.nominal),
+        due if found.nominal is None or found.nominal == found.wanted else time_or_none(found.nominal),
+        due,
         time_or_none(found.started_at),
         time_or_none(found.ended_at),
         _duration_ms(found),

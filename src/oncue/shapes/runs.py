@@ -79,6 +79,9 @@ class Run(LastRun, frozen=True, kw_only=True):
     """what created it: `schedule`, `run_now`, `backfill`, `requeue` (run again), `catch_up`"""
     parent: UUID | None = None
     """the run that it runs again"""
+    due_time: datetime | None = None
+    """when its first attempt was due: `scheduled_for` and the jitter; of what was asked for afterwards, to run it \
+again or as a backfill, when that was"""
     duration_ms: int | None = None
     """how long the last attempt took; null until the run is final"""
     modified_time: datetime | None = None
@@ -91,7 +94,7 @@ stopped does not"""
     executor_name: str | None = None
     """the worker's name; null when the worker is gone for longer than the history is kept"""
     lag_ms: int | None = None
-    """how late the first attempt started"""
+    """how long after `due_time` the first attempt started"""
     progress: Progress | None = None
     """`{"done", "total"}` while it is running, if the task reports it"""
     log_url: str | None = None

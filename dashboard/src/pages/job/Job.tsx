@@ -64,7 +64,7 @@ function Facts({ job }: { job: JobType }) {
   return (
     <p class="facts">
       <StateMark state={stateOfJob(job)} />
-      <span>{job.task}</span>
+      {job.task !== callJob(job).title && <span>{job.task}</span>}
       <span title={job.schedule.cron ?? undefined}>{scheduleWords(job.schedule)}{isRecurring(job.schedule) && <span class="faint"> {job.schedule.timezone}</span>}</span>
       {job.next_run_at && job.status === "active" && <span>next <b><When at={job.next_run_at} zone={job.schedule.timezone} focusable /></b></span>}
       {job.queue !== "default" && <span><span class="faint">queue</span> {job.queue}</span>}

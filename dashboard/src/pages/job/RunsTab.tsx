@@ -40,7 +40,7 @@ export function withEvents(shown: Run[], events: RunEvent[]): Run[] {
 function columnsOf(zone?: string): Column<Run>[] {
   return [
     { head: "Status", width: "8rem", phoneWidth: "3.4rem", cell: (run) => <StateMark state={run.status} /> },
-    { head: "Due", width: "8rem", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><When at={run.scheduled_for} zone={zone} as="clock" none={run.run_id.slice(-8)} /></a> },
+    { head: "Due", width: "8rem", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><When at={run.due_time} zone={zone} as="clock" none={run.run_id.slice(-8)} /></a> },
     { head: "Ended", width: "6.5rem", cell: (run) => <When at={run.end_time} zone={zone} /> },
     { head: "Took", width: "6rem", align: "end", wide: true, cell: (run) => <Ms ms={run.duration_ms} /> },
     { head: "Lag", width: "6rem", align: "end", wide: true, cell: (run) => <Ms ms={run.lag_ms} /> },

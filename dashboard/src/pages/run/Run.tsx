@@ -15,7 +15,7 @@ import { WhyChain } from "../../components/WhyChain";
 import { useEvents } from "../../live";
 import { callRun, runName, shortId } from "../../names";
 import { href } from "../../router";
-import { isLive, isRunning, isWaiting, triggerWords } from "../../runs";
+import { isLive, isRunning, isWaiting, startedBy } from "../../runs";
 import { stateOf } from "../../states";
 import { second } from "../../time";
 import type { Params } from "../pages";
@@ -53,12 +53,13 @@ function Facts({ run }: { run: WholeRun }) {
     <p class="facts">
       <StateMark state={run.status} />
       <a href={href(`/jobs/${run.job_id}`)}>its job</a>
-      <span>{run.task}</span>
+      {run.task !== callRun(run).title && <span>{run.task}</span>}
       <span class="faint">queue <a href={href(`/queues/${encodeURIComponent(run.queue ?? "default")}`)}>{run.queue}</a></span>
-      {run.scheduled_for && <span>due <When at={run.scheduled_for} as="clock" focusable /></span>}
+      {run.due_time && <span>due <When at={run.due_time} as="clock" focusable /></span>}
+      {run.scheduled_for !== run.due_time && <span class="faint">scheduled for <When at={run.scheduled_for} as="clock" focusable /></span>}
       {run.end_time && <span>ended <When at={run.end_time} focusable /></span>}
       {run.executor_id && <span class="faint">worker <a href={href(`/workers/${run.executor_id}`)}>{run.executor_name ?? shortId(run.executor_id)}</a></span>}
-      <span class="faint">by {triggerWords(run.trigger)}</span>
+      {!run.parent && <span class="faint">{startedBy(run)}</span>}
       <Chain run={run} />
       <span class="faint"><code>{run.run_id}</code><Copy text={run.run_id} what="the id" /></span>
     </p>

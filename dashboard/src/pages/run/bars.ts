@@ -9,16 +9,17 @@ export type Bar = { number: number; from: number; to: number; waitedFrom: number
 export function barsOf(run: WholeRun, now: number): Bar[] {
   const ended = run.attempts.filter((one) => one.start_time && one.end_time).sort((a, b) => a.number - b.number);
   const bars: Bar[] = [];
-  let before = run.scheduled_for ? Date.parse(run.scheduled_for) : NaN;
+  let before: number | null = null;
+  const beforeOf = (from: number): number => (before === null ? from - Math.max(0, run.lag_ms ?? 0) : Math.min(before, from));
   for (const attempt of ended) {
     const from = Date.parse(attempt.start_time!);
     const to = Date.parse(attempt.end_time!);
-    bars.push({ number: attempt.number, from, to, waitedFrom: Math.min(Number.isNaN(before) ? from : before, from), state: attempt.outcome ?? "failed", attempt });
+    bars.push({ number: attempt.number, from, to, waitedFrom: beforeOf(from), state: attempt.outcome ?? "failed", attempt });
     before = to;
   }
   if (isRunning(run) && run.start_time) {
     const from = Date.parse(run.start_time);
-    bars.push({ number: run.attempt_number, from, to: Math.max(now, from), waitedFrom: Math.min(Number.isNaN(before) ? from : before, from), state: run.status, attempt: null });
+    bars.push({ number: run.attempt_number, from, to: Math.max(now, from), waitedFrom: beforeOf(from), state: run.status, attempt: null });
   }
   return bars;
 }

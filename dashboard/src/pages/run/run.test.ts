@@ -8,7 +8,7 @@ import { sentenceOf } from "./sentence";
 const START = Date.parse("2026-01-01T00:00:00Z");
 const iso = (ms: number): string => new Date(START + ms).toISOString();
 const run = (status: string, more: Partial<WholeRun> = {}): WholeRun =>
-  ({ status, scheduled_for: iso(0), start_time: iso(10), end_time: null, attempt_number: 1, executor_name: "w-7", lag_ms: 10, duration_ms: null, error_type: null, attempts: [], ...more }) as unknown as WholeRun;
+  ({ status, scheduled_for: iso(-3_600_000), due_time: iso(0), start_time: iso(10), end_time: null, attempt_number: 1, executor_name: "w-7", lag_ms: 10, duration_ms: null, error_type: null, attempts: [], ...more }) as unknown as WholeRun;
 const attempt = (number: number, from: number, to: number) => ({ number, start_time: iso(from), end_time: iso(to), outcome: "failed" });
 
 test("every status has a sentence", () => {

@@ -15,8 +15,8 @@ export function sentenceOf(run: WholeRun, now: number): string {
     case "running": return `Running${since(run.start_time)}${on}${run.attempt_number > 1 ? `, attempt ${run.attempt_number}` : ""}${late(run.lag_ms)}.`;
     case "cancelling": return `Being stopped${on}: it has been running${since(run.start_time)}.`;
     case "retrying": return `Will be tried again: ${tries} failed${run.error_type ? `, the last with ${run.error_type}` : ""}.`;
-    case "queued": return `Waiting${since(run.scheduled_for)}: it has not started.`;
-    default: return run.scheduled_for ? `Due ${relative(Date.parse(run.scheduled_for), now)}.` : "Not due yet.";
+    case "queued": return `Waiting${since(run.due_time)}: it has not started.`;
+    default: return run.due_time ? `Due ${relative(Date.parse(run.due_time), now)}.` : "Not due yet.";
   }
 }
 

@@ -6,7 +6,7 @@ import type { Column } from "../../components/Table";
 import { When } from "../../components/When";
 import { callRun, runName } from "../../names";
 import { href } from "../../router";
-import { isRunning, triggerWords } from "../../runs";
+import { isRunning, startedBy } from "../../runs";
 import { duration, second, shortDuration } from "../../time";
 
 const LATE = 2_000; // ms, as the API counts it
@@ -15,20 +15,20 @@ export const COLUMNS: Column<Run>[] = [
   { head: "Status", width: "7rem", phoneWidth: "3.2rem", cell: (run) => <StateMark state={run.status} /> },
   { head: "Run of", width: "20%", phoneWidth: "auto", cell: (run) => <a class="main-link" href={href(`/runs/${run.run_id}`)}><Name of={callRun(run)} /></a> },
   { head: "Task", width: "10%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
-  { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.scheduled_for} as="clock" /> },
+  { head: "Due", width: "5.6rem", wide: true, cell: (run) => <When at={run.due_time} as="clock" /> },
   { head: "Ended", width: "6rem", phoneWidth: "5rem", cell: (run) => (run.end_time ? <When at={run.end_time} /> : <Until run={run} />) },
   { head: "Took", width: "6.2rem", phoneWidth: "4.2rem", align: "end", cell: (run) => <Took run={run} /> },
   { head: <abbr title="How late its first attempt started">Lag</abbr>, width: "4.8rem", align: "end", wide: true, cell: (run) => <Lag ms={run.lag_ms} /> },
   { head: <abbr title="Attempts">Tries</abbr>, width: "3.5rem", align: "end", wide: true, cell: (run) => <span class={run.attempt_number > 1 ? "number" : "number faint"}>{run.attempt_number || "–"}</span> },
-  { head: "By", width: "5rem", wide: "very", cell: (run) => <span class="cut faint">{triggerWords(run.trigger)}</span> },
+  { head: "Started", width: "5.6rem", wide: "very", cell: (run) => <span class="cut faint">{startedBy(run)}</span> },
   { head: "Worker", width: "7%", wide: "very", cell: (run) => <span class="cut">{run.executor_name ?? <span class="faint">–</span>}</span> },
   { head: "Error", wide: true, cell: (run) => run.error_type && <span class="cut" title={run.error_message ?? ""}><b>{run.error_type}</b> <span class="faint">{run.error_message}</span></span> },
 ];
 
 /** Of a run that waits for its time: how long until then. */
 function Until({ run }: { run: Run }) {
-  const isAhead = run.status === "scheduled" && run.scheduled_for;
-  return isAhead ? <span class="faint">due <When at={run.scheduled_for} /></span> : <span class="faint">–</span>;
+  const isAhead = run.status === "scheduled" && run.due_time;
+  return isAhead ? <span class="faint">due <When at={run.due_time} /></span> : <span class="faint">–</span>;
 }
 
 function Took({ run }: { run: Run }) {

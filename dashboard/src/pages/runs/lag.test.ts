@@ -7,7 +7,7 @@ import { waitedFor, waitsOf, type Known } from "./waits";
 const START = Date.parse("2026-01-01T00:00:00Z");
 const iso = (ms: number): string => new Date(START + ms).toISOString();
 const run = (run_id: string, lag_ms: number, more: Partial<Run> = {}): Run =>
-  ({ run_id, job_id: run_id, lag_ms, queue: "mail", scheduled_for: iso(0), start_time: iso(lag_ms), end_time: iso(lag_ms + 100), trigger: "schedule", executor_id: "w", ...more }) as Run;
+  ({ run_id, job_id: run_id, lag_ms, queue: "mail", due_time: iso(0), start_time: iso(lag_ms), end_time: iso(lag_ms + 100), trigger: "schedule", executor_id: "w", ...more }) as Run;
 const nothing: Known = { runs: [], workers: [], resumed: [] };
 
 test("steps without a point are empty columns", () => {

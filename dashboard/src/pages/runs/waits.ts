@@ -28,7 +28,7 @@ export function waitedFor(run: Run, known: Known): string {
   const lag = run.lag_ms ?? 0;
   if (lag <= ON_TIME) return "Nothing to speak of: it started on time.";
   if (run.trigger === "catch_up") return "No scheduler ran when it was due; it was caught up later.";
-  const due = Date.parse(run.scheduled_for ?? "");
+  const due = Date.parse(run.due_time ?? "");
   const start = due + lag;
   const isBefore = (at: number): boolean => at > due && at <= start + NEAR;
   if (known.resumed.some((one) => one.queue === run.queue && isBefore(one.at))) return `The queue ${run.queue} was paused.`;

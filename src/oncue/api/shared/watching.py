@@ -45,7 +45,7 @@ KnownOf = Callable[..., Awaitable[views.Known]]
 
 
 _RUN = (
-    "run_id job_id job_name job_key task queue status trigger scheduled_for start_time end_time duration_ms"
+    "run_id job_id job_name job_key task queue status trigger scheduled_for due_time start_time end_time duration_ms"
     " modified_time attempt_number executor_id executor_name error_type error_message lag_ms progress"
 ).split()
 _DEAD = "run_id job_id job_name task end_time error_type error_message".split()
