@@ -22,6 +22,7 @@ from tests.whole_job import whole_job
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.showing import ONLY_IN_JSON
 from oncue.cli.top import SeenWorkers
+from oncue.domain.instants import SECOND, parse_duration
 from oncue.shapes.fleet import Worker
 from oncue.testing.clock import FakeClock
 
@@ -377,7 +378,7 @@ class TestTop:
         assert (len(frame), frame[-1]) == (23, "… 22 more lines")
         assert max(map(len, frame)) <= 80
 
-    def test_a_worker_that_is_gone_stays_for_a_minute(self, stand_in: StandIn) -> None:
+    def test_a_worker_that_is_gone_is_lost_or_has_ended(self, stand_in: StandIn) -> None:
         looks, there = count(), {**self.WORKER, "lease": "2s"}
 
         def answer(request: Request) -> Said:
@@ -397,17 +398,19 @@ class TestTop:
         assert ["silent", "lost"] in rows
         assert ["stopped", "ended"] in rows
 
-    async def test_after_a_minute_it_is_forgotten_and_a_worker_that_is_back_at_once(self) -> None:
+    @pytest.mark.parametrize(("silent", "status", "shown_for"), [("6s", "ended", "10s"), ("7s", "lost", "1m")])
+    async def test_it_is_forgotten_after_a_while(self, silent: str, status: str, shown_for: str) -> None:
         clock = FakeClock()
-        seen = SeenWorkers(clock)
-        one, two = Worker(worker_id=UUID(J1), lease="15s"), Worker(worker_id=UUID(R1), lease="15s")
-        assert seen.with_gone([one, two]) == [one, two]
-        await clock.advance("59s")
-        assert [worker.status for worker in seen.with_gone([])] == ["ended", "ended"], "nothing was seen for so long"
-        await clock.advance("59s")
-        assert len(seen.with_gone([one])) == 2
-        await clock.advance("1s")
+        seen, one = SeenWorkers(clock), Worker(worker_id=UUID(J1), lease="15s")
         assert seen.with_gone([one]) == [one]
+        await clock.advance(silent)
+        assert seen.with_gone([one]) == [one]
+
+        assert [worker.status for worker in seen.with_gone([])] == [status]
+        await clock.advance(parse_duration(shown_for) - SECOND)
+        assert len(seen.with_gone([])) == 1
+        await clock.advance("1s")
+        assert seen.with_gone([]) == []
 
 
 class TestFollowing:

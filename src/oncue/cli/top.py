@@ -35,13 +35,13 @@ Examples:
   oncue top --once
   oncue top --json | jq '.queues[] | {name, depth}'
 
-q or Ctrl-C leaves. A worker that is gone stays for a minute: as lost if its heartbeats had stopped, else as ended.
-In a pipe, or with --json, it prints once and exits.
+q or Ctrl-C leaves. A worker that is gone is shown as lost for a minute if its heartbeats had stopped, else as ended for
+10 seconds. In a pipe, or with --json, it prints once and exits.
 """
 HOW_TO_LEAVE = "q or Ctrl-C leaves"
 MOST_RUNS = 20
 PROBLEMS_EVERY = Duration(5 * SECOND)
-GONE_FOR = MINUTE  # how long a worker that is gone is shown
+LOST_FOR, ENDED_FOR = MINUTE, Duration(10 * SECOND)  # how long a worker that is gone is shown: a deployment ends many
 LOST_AFTER = 0.4  # of its lease: two heartbeats are missing
 
 QUEUES: Table[Queue] = Table(
@@ -144,12 +144,13 @@ class SeenWorkers:
         self._gone: dict[UUID, tuple[Worker, Instant]] = {}  # and until when it is shown
 
     def with_gone(self, workers: Sequence[Worker]) -> list[Worker]:
-        """Return these workers, and those that have gone within a minute."""
+        """Return these workers, and those that went lately."""
         now, here = self._clock.monotonic(), {worker.worker_id for worker in workers}
         for worker_id, (worker, since) in self._there.items():
             if worker_id not in here:
                 lost = self._looked_at - since > LOST_AFTER * parse_duration(worker.lease or "15s", "lease")
-                self._gone[worker_id] = replace(worker, status="lost" if lost else "ended"), Instant(now + GONE_FOR)
+                until = Instant(now + (LOST_FOR if lost else ENDED_FOR))
+                self._gone[worker_id] = replace(worker, status="lost" if lost else "ended"), until
         self._gone = {one: seen for one, seen in self._gone.items() if one not in here and seen[1] > now}
         self._there = {worker.worker_id: (worker, self._beaten_at(worker, now)) for worker in workers}
         self._looked_at = now
