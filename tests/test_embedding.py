@@ -67,6 +67,7 @@ async def test_handles_work_without_a_server_until_the_block_ends(folder: Path) 
     async with oncue.embedded(tasks) as client:
         assert await hello.run(name="you") == "shared you"
         assert await double.run(number=4) == 8
+        assert (await client.jobs.create(task="double", payload={"number": 1})).warnings == ()
         assert len(await hello.run(name=LARGE)) > len(LARGE)
         assert hello.sync.run(name="sync") == "shared sync", "although it blocks the loop of the caller"
         assert await asyncio.to_thread(asyncio.run, hello.run(name="loop")) == "shared loop", "an event loop of its own"

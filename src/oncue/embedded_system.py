@@ -132,7 +132,7 @@ class _System:
         offer = Offer(names, Everything(), Everything(), Resources(10**9, 10**9, settings.concurrency))
         known = [port.Task(one.name, one.schema(), msgspec.json.encode(one.defaults), one.roles) for one in tasks]
         await engine.fleet.announce(known, clock.now())
-        shown = show_offer(Offer(names))
+        shown = show_offer(Offer(names, takes_all=True))
         me = port.Worker(worker_id, WHO, WHO, LEASE, clock.now(), clock.now(), info=shown)
         await engine.fleet.register(me, clock.now())
         threads = ThreadExecutor(settings.max_result_bytes)

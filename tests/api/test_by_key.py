@@ -5,7 +5,7 @@ from uuid import UUID
 
 import httpx2
 import pytest
-from tests.api.conftest import TASKS, Desk
+from tests.api.conftest import TASKS, Desk, read_back
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, Duration, rfc3339
@@ -16,7 +16,7 @@ async def put(desk: Desk, key: str, caller: str = "ada", **fields: Any) -> Any:
     body = {"task": "mark", "schedule": "every 1h", **fields}
     answer = await desk.call("PUT", f"/v1/jobs/by-key/{key}", body, key=caller)
     assert answer.status_code in (200, 201), answer.text
-    return answer.json()
+    return read_back(answer)
 
 
 async def read(desk: Desk, key: str, caller: str = "ada") -> httpx2.Response:
@@ -104,7 +104,7 @@ async def test_whoever_wants_to_make_it_replaces_none(desk: Desk) -> None:
     body, absent = {"task": "mark", "schedule": "every 1h"}, {"If-None-Match": "*"}
     first = await desk.call("PUT", "/v1/jobs/by-key/k", body, headers=absent)
     refused = await desk.call("PUT", "/v1/jobs/by-key/k", {**body, "name": "n"}, headers=absent)
-    assert (first.status_code, refused.status_code, (await read(desk, "k")).json()) == (201, 412, first.json())
+    assert (first.status_code, refused.status_code, (await read(desk, "k")).json()) == (201, 412, read_back(first))
 
     await desk.call("DELETE", f"/v1/jobs/{first.json()['job_id']}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.conftest import Desk
+from tests.api.conftest import Desk, read_back
 
 from oncue.engines.port import Quota
 
@@ -30,7 +30,7 @@ async def test_a_job_is_shown_as_it_would_be_and_not_stored(desk: Desk) -> None:
     assert tried.json()["next_run_at"] == by_key.json()["next_run_at"] == "2030-01-01T09:00:00.000Z"
     assert tried.json()["queue"] == "new"
     assert "Location" not in tried.headers
-    assert many.json() == {"job_ids": [], "warnings": []}
+    assert read_back(many) == {"job_ids": [], "warnings": []}
     assert await everything(desk) == before
     other = await desk.call("POST", "/v1/jobs?dry_run=false", {"task": "mark"}, headers=once)
     assert other.status_code == 201, "the key was not used up by a dry run"
@@ -68,7 +68,7 @@ async def test_what_would_be_refused_is_refused_alike(desk: Desk) -> None:
 
 
 async def test_a_replacement_is_shown_as_it_would_be(desk: Desk) -> None:
-    job = (await desk.call("PUT", "/v1/jobs/by-key/k", {"task": "mark", "schedule": "every 1h"})).json()
+    job = read_back(await desk.call("PUT", "/v1/jobs/by-key/k", {"task": "mark", "schedule": "every 1h"}))
     path = "/v1/jobs/by-key/k?dry_run=true"
 
     same = await desk.call("PUT", path, {"task": "mark", "schedule": "every 1h"})

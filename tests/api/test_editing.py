@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.api.conftest import Desk, etag_of, time_passing
+from tests.api.conftest import Desk, etag_of, read_back, time_passing
 
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.job import decode_spec
@@ -55,7 +55,7 @@ async def made(desk: Desk, task: str = "mark", **job: Any) -> Any:
     """With a stable key, if there is one."""
     answer = await desk.call("POST", "/v1/jobs", {"task": task, **job})
     assert answer.status_code == 201, answer.text
-    return answer.json()
+    return read_back(answer)
 
 
 async def edited(desk: Desk, job_id: str, body: Any, method: str = "PATCH", **how: Any) -> Any:
@@ -290,7 +290,7 @@ async def put(desk: Desk, key: str, status: int, /, *, caller: str = "ada", **bo
     assert answer.status_code == status, answer.text
     if status in (200, 201):
         assert answer.headers["ETag"] == etag_of(answer.json())
-    return answer.json()
+    return read_back(answer)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -411,4 +411,4 @@ async def test_a_repeat_of_a_job_with_a_key_is_still_a_repeat(desk: Desk) -> Non
     answers = [await desk.call("POST", "/v1/jobs", body, headers=headers) for _ in range(2)]
 
     assert [one.status_code for one in answers] == [201, 200]
-    assert answers[0].json() == answers[1].json()
+    assert read_back(answers[0]) == answers[1].json()

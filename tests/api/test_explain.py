@@ -1,5 +1,6 @@
 """Why a job or a run has or has not run yet, over REST."""
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -8,7 +9,7 @@ from tests.api.conftest import Desk
 
 from oncue.domain import attempt
 from oncue.domain.ids import JobId, RunId, WorkerId
-from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines.port import Worker
 from oncue.testing.conformance.store import LEASE
@@ -279,3 +280,65 @@ async def test_workers_show_what_they_offer(desk: Desk) -> None:
         "slots": {"mark": 1},
     }
     assert list(shown.values()) == [None]
+
+
+@pytest.mark.parametrize(
+    ("job", "path", "code", "detail"),
+    [
+        ({"task": "slow", "payload": {"seconds": 1}}, "task", "no_worker", "No live worker has the task 'slow'. Start"),
+        ({"queue": "mail"}, "queue", "no_worker", "No live worker with the task 'mark' takes runs from the queue 'mai"),
+        ({"labels": ["gpu"]}, "labels", "no_labels", "No live worker with the task 'mark' and the queue 'default' has"),
+        ({"resources": {"cpu": 8}}, "resources", "too_big", "The run requests 8 cpu and 1 slot; the closest live work"),
+        ({}, None, None, None),
+    ],
+)
+async def test_a_new_job_that_no_live_worker_can_run_has_a_warning_in_these_words(
+    desk: Desk, job: dict[str, Any], path: str | None, code: str | None, detail: str | None
+) -> None:
+    await offering(desk)
+    job = {"task": "mark", **job}
+    recurring = {**job, "key": "k", "schedule": "every 1h"}
+
+    one = await desk.call("POST", "/v1/jobs", job)
+    many = await desk.call("POST", "/v1/jobs/batch", {"jobs": [{"task": "mark"}, job, job]})
+    declared = [
+        (await desk.call("POST", "/v1/jobs/apply", {"set": "s", "jobs": [recurring], **how})).json()["warnings"]
+        for how in ({"dry_run": True}, {}, {})  # the last changes nothing
+    ]
+    put = await desk.call("PUT", "/v1/jobs/by-key/other", {**recurring, "key": "other"})
+    fits = await desk.create(schedule="every 1h")
+    edited = await desk.call("PATCH", f"/v1/jobs/{fits['job_id']}", {**job, "name": "n"})
+    renamed = await desk.call("PATCH", f"/v1/jobs/{fits['job_id']}", {"name": "m"})
+
+    words = None if path is None else (await why(desk, one.json()))["detail"]
+    warning = [] if path is None else [{"path": path, "code": code, "message": words}]
+    assert (words or "").startswith(detail or "")
+    assert [answer.json()["warnings"] for answer in (one, put, edited, renamed)] == [warning, warning, warning, []]
+    assert many.json()["warnings"] == [{**found, "path": f"jobs.1.{path}"} for found in warning]
+    of_set = [{**found, "path": f"jobs.0.{path}"} for found in warning]
+    assert declared == [of_set, of_set, []]
+
+
+async def test_the_workers_are_read_twice_a_second_for_all_who_create(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, workers = 0, desk.store.fleet.workers
+
+    async def counted() -> list[Worker]:
+        nonlocal read
+        read += 1
+        return list(await workers())
+
+    monkeypatch.setattr(desk.store.fleet, "workers", counted)
+
+    async def created(how_many: int) -> list[Any]:
+        answers = await asyncio.gather(*(desk.call("POST", "/v1/jobs", {"task": "mark"}) for _ in range(how_many)))
+        return [answer.json()["warnings"] for answer in answers]
+
+    assert all(warnings[0]["message"].startswith("No live worker has") for warnings in await created(20))
+    await desk.create()
+    assert read == 1
+    await offering(desk)
+    await desk.store.clock.advance(Duration(SECOND // 2))
+    assert await created(20) == [[]] * 20
+    assert read == 2

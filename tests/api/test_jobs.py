@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from tests.api.conftest import Desk
+from tests.api.conftest import Desk, read_back
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
@@ -17,7 +17,7 @@ async def test_a_one_shot_is_made_and_read_back_as_it_was_answered(desk: Desk) -
     at = rfc3339(desk.store.at(HOUR))
 
     answer = await desk.call("POST", "/v1/jobs", {"task": "mark", "schedule": at, "payload": {"tag": "x"}})
-    job = answer.json()
+    job = read_back(answer)
 
     assert (answer.status_code, job["status"], job["user_id"]) == (201, "active", "ada")
     assert (job["schedule"], job["next_run_at"], job["payload"]) == ({"at": at}, at, {"tag": "x"})

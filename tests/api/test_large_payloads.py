@@ -179,7 +179,10 @@ async def test_a_job_whose_payload_is_lost_can_be_seen_paused_and_mended(desk: D
         file.unlink()
 
     shown = (await desk.call("GET", path)).json()
-    assert (shown["payload"], shown["warnings"]) == (None, [{"path": "payload", "code": "lost"}])
+    assert (shown["payload"], [(one["path"], one["code"]) for one in shown["warnings"]]) == (
+        None,
+        [("payload", "lost")],
+    )
     assert (await desk.call("POST", f"{path}/pause")).json()["status"] == "paused"
     assert (await desk.call("POST", f"{path}/resume")).json()["status"] == "active"
     renamed = await desk.call("PATCH", path, {"name": "new"})

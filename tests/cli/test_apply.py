@@ -194,6 +194,15 @@ class TestAnswers:
         assert (result.exit_code, result.stdout) == (0, SHOWN)
         assert "stamp 5" in result.stderr
 
+    def test_jobs_that_no_live_worker_can_run_are_warned_of_by_name(self, server: Standin, answers: Server) -> None:
+        answers.warnings = [{"path": "jobs.1.queue", "code": "no_worker", "message": "No live worker takes it."}]
+        write(TWO)
+
+        result = apply()
+
+        assert (result.exit_code, result.stdout) == (0, SHOWN)
+        assert result.stderr == "warning: jobs.yaml:9: check/site: queue: No live worker takes it.\n"
+
 
 def test_an_administrator_and_a_member_have_a_job_each(oncue: Oncue, oncue_up: Up) -> None:
     text = "set: {name}\njobs:\n  - {{key: {name}, task: hello, schedule: every {every}}}\n"

@@ -219,3 +219,20 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
         f"nota: is not a parameter of task {name!r}",
         'order: "1.5" is not of type "integer"; write order:=1',
     ]
+
+
+def test_a_new_job_that_no_worker_can_run_says_so_instead_of_that_it_runs(oncue: Oncue) -> None:
+    queue = f"q{uuid4()}"
+    lacks = f"No live worker with the task 'hello' takes runs from the queue '{queue}'."
+    words = f"{lacks} Start a worker with --queues {queue}."
+
+    now = oncue("enqueue", "hello", "--queue", queue)
+    later = oncue("jobs", "create", "--task", "hello", "--queue", queue, "--schedule", "every 1h")
+    as_json = told(oncue, "enqueue", "hello", "--queue", queue)
+    fine = oncue("enqueue", "hello")
+
+    assert now.stdout.endswith(f" of task hello. It waits for a worker. {words}\n")
+    assert later.stdout.endswith(f" {words}\n")
+    assert ". Runs every 1h, next " in later.stdout
+    assert as_json["warnings"] == [{"path": "queue", "code": "no_worker", "message": words}]
+    assert fine.stdout.endswith(" of task hello. Runs now.\n")

@@ -44,6 +44,10 @@ async def apply(api: Api, request: Request, caller: Caller) -> Outcome:
     await api.intake.defaults.refresh()
     declaration = await _declaration(api, request, caller, now)
     steps = await plan(api.intake, declaration, caller, now)
+    declared = [
+        (one.wanted.index, one.wanted.spec) for one in steps if one.wanted and one.action is not Action.UNCHANGED
+    ]
+    declaration.warnings += await api.live_workers.of_many(declared)
     if declaration.dry_run or (declaration.stamp is None and all(one.action is Action.UNCHANGED for one in steps)):
         return unchanged(answer(_shown(declaration, steps)))
     changed, line = (Changed(caller.uid, jobs=True),), partial(_audit_entry, request, caller)

@@ -43,6 +43,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Store a job and its line in the audit log in one transaction."""
     dry = is_dry_run(request)
     raw, now = await read_object(request, api.largest_job), api.clock.now()
+    api.live_workers.look()
     await api.intake.defaults.refresh()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api.intake, raw, caller, now)
@@ -52,6 +53,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
     if dry:
         await rehearse(api, [new])
+        warnings = [*warnings, *await api.live_workers.warnings(spec)]
         return unchanged(answer(views.job(as_stored(new), caller.user_id, None, warnings)))
     new = replace(new, idempotency_key=idempotency_key, audit_entry=audit_entry(CREATE, request, caller, job_id, now))
     await api.large.save((job_id, caller.uid, payload))
@@ -67,6 +69,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
         return unchanged(await _made_before(api, created.job_id, caller))
     api.numbers.add(ACCEPTED, "single")
     await api.engine.signals.send(hints_of([new], api.clock.now()))
+    warnings = [*warnings, *await api.live_workers.warnings(spec)]
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
     shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return Outcome(shown, (Changed(caller.uid, job_id),), Unlogged.STORED)
@@ -98,13 +101,14 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     The key is stored with the first job, and the ids of the others derive from that job's id.
     """
     dry, now = is_dry_run(request), api.clock.now()
+    api.live_workers.look()
     await api.intake.defaults.refresh()
     hashing = BodyHash("jobs") if HEADER in request.headers else None
     definitions = Definitions(api.intake, caller, now, trace_of(request))
     news = await _checked_jobs(api, definitions, await _wanted(request), caller, now, hashing)
     if dry:
         await rehearse(api, news)
-        return unchanged(answer({"job_ids": [], "warnings": definitions.warnings}))
+        return unchanged(answer({"job_ids": [], "warnings": await _warnings(api, definitions, news)}))
     if hashing is not None:
         news[0] = replace(news[0], idempotency_key=idempotency_key_with(request, hashing.digest()))
     await api.large.save(*((new.job.job_id, caller.uid, new.job.payload) for new in news))
@@ -112,15 +116,21 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
         created = await api.engine.jobs.create(news, now, whole=True)
     for new, one in zip(news, created, strict=True):
         api.intake.learn(new.job.spec.class_key, one)
+    warnings = await _warnings(api, definitions, news)
     if created[0].outcome is Created.REPEATED:
         ids = [sequel(created[0].job_id, index) for index in range(len(created))]
-        return unchanged(answer({"job_ids": ids, "warnings": definitions.warnings}))
+        return unchanged(answer({"job_ids": ids, "warnings": warnings}))
     refuse_reused(*created)
     refuse_over_quota(news, created)
     api.numbers.add(ACCEPTED, "batch", n=len(created))
     await api.engine.signals.send(hints_of(news, api.clock.now()))
-    made = {"job_ids": [one.job_id for one in created], "warnings": definitions.warnings}
+    made = {"job_ids": [one.job_id for one in created], "warnings": warnings}
     return outcome(answer(made, HTTPStatus.CREATED), (Changed(caller.uid, jobs=True),))
+
+
+async def _warnings(api: Api, definitions: Definitions, news: Sequence[NewJob]) -> list[Mapping[str, str]]:
+    unserved = await api.live_workers.of_many((index, new.job.spec) for index, new in enumerate(news))
+    return [*definitions.warnings, *unserved]
 
 
 async def _wanted(request: Request) -> list[msgspec.Raw]:

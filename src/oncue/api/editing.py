@@ -54,7 +54,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         stored = await store_edit(api.intake, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if stored is None:
             return None
-        warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
+        warnings = await _warnings(api, snap, spec, raw)
         return outcome(await shown(api, stored, caller, warnings), changed_by(snap, stored))
 
     return await until_settled(api.clock, attempt)
@@ -84,7 +84,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     spec = in_trace(spec, trace_of(request))
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
         return unchanged(_forgotten(holder.job_id, spec, payload, caller))
-    warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
+    warnings = await _warnings(api, snap, spec, raw)
     kept = spec if snap is None else in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
@@ -97,6 +97,14 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     if stored is None:
         return None
     return outcome(await shown(api, stored, caller, warnings), changed_by(snap, stored))
+
+
+async def _warnings(api: Api, snap: Snapshot | None, spec: Spec, raw: dict[str, Any]) -> Warnings:
+    """Warn also that no live worker can run the job, if it is new or would be for other workers."""
+    warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
+    if snap is not None and snap.job.spec.class_key == spec.class_key:
+        return warnings
+    return [*warnings, *await api.live_workers.warnings(spec)]
 
 
 def check_match(request: Request, job: Job | None) -> None:

@@ -19,7 +19,7 @@ from oncue.api.runs import CANCEL_POLL_INTERVAL, CANCEL_TIMEOUT
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
-from oncue.api.shared.payloads import OWN_PAYLOAD, Replacement, read_replacement, replaced
+from oncue.api.shared.payloads import LOST, OWN_PAYLOAD, Replacement, read_replacement, replaced
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.edited import changed
@@ -204,7 +204,7 @@ async def shown(
         payload = await api.large.read(snap.job.payload) if whole else None
     except ObjectLost as lost:
         log.error("The payload of a job is lost", kind="object_lost", job_id=str(snap.job.job_id), why=str(lost))
-        warnings = (*warnings, {"path": "payload", "code": "lost"})
+        warnings = (*warnings, {"path": "payload", "code": "lost", "message": LOST})
     return answer(views.job(snap, owner, last, warnings, payload), headers={"ETag": views.etag(snap.job)})
 
 

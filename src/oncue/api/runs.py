@@ -19,6 +19,7 @@ from oncue.api.http.reading import path_id, read_optional_object
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.live_workers import offered
 from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.api.shared.payloads import REPLACING, read_replacement
 from oncue.domain.errors import Invalid, NotFound, Problem
@@ -27,11 +28,8 @@ from oncue.domain.fields import Reader, choice, read_fields
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import JobStatus
-from oncue.domain.missing_workers import Offered
-from oncue.domain.placement import read_offer
 from oncue.domain.reference import size_of
 from oncue.domain.run import NewRun, RunView, State, Status
-from oncue.engines.port import Worker
 
 CANCEL_TIMEOUT = Duration(SECOND)  # how long a cancel waits for the run to end
 CANCEL_POLL_INTERVAL = Duration(25 * MILLISECOND)  # how often the cancel reads the run
@@ -171,13 +169,8 @@ async def _explained(api: Api, run_id: RunId, caller: Caller) -> Explanation | N
     return explain(
         standing,
         classes[standing.run.class_id],
-        [_offered(worker) for worker in await api.engine.fleet.workers()],
+        [offered(worker) for worker in await api.engine.fleet.workers()],
         api.clock.now(),
         paused_queues=await api.engine.fleet.paused_queues(),
         holder=holder,
     )
-
-
-def _offered(worker: Worker) -> Offered:
-    live_until = Instant(worker.beat_at + worker.lease)
-    return Offered(worker.classes, live_until, worker.draining, read_offer(worker.info))

@@ -141,6 +141,8 @@ def _ask(url: str | None, output: Output, jobs: JobSet, flags: Mapping[str, Any]
                 f"warning: the set {jobs.set} was applied with the stamp {stamp} and other jobs before",
                 err=True,
             )
+        elif warning.get("message"):
+            say(f"warning: {Places(jobs)[warning['path']]}: {text(warning['message'], longest=None)}", err=True)
     return answer
 
 

@@ -16,6 +16,8 @@ from oncue.shapes.jobs import Job
 from oncue.shapes.runs import Run
 
 SHOWN_RUNS = 5
+NOW = "Runs now."
+UNSERVED = ("no_worker", "no_labels", "too_big")  # codes of warnings
 
 
 def id_shown(full: str | UUID, output: Output) -> str:
@@ -24,8 +26,12 @@ def id_shown(full: str | UUID, output: Output) -> str:
 
 
 def created(job: Job, output: Output) -> str:
-    """Say that a job exists now, and when it runs."""
-    return f"Created {job_shown(job, output)}. {_when(job, output)}"
+    """Say that a job exists now, when it runs, and if no live worker can run it, why."""
+    unserved = [text(one.message, longest=None) for one in job.warnings if one.code in UNSERVED]
+    runs = _when(job, output)
+    if unserved and runs == NOW:
+        runs = "It waits for a worker."
+    return " ".join((f"Created {job_shown(job, output)}.", runs, *unserved))
 
 
 def changed(verb: str, job: Job, output: Output) -> str:
@@ -75,7 +81,7 @@ def _when(job: Job, output: Output) -> str:
     if at is not None and job.next_run_at is not None:
         return f"Runs once, {_next(job, output)}."
     if not {"cron", "every", "calendar"} & set(job.schedule):
-        return "Runs now."
+        return NOW
     follows = "" if job.next_run_at is None else f", next {_next(job, output)}"
     return f"Runs {_in_words(job.schedule, output)}{follows}."
 

@@ -53,7 +53,7 @@ class Reason(StrEnum):
     NO_CAPACITY = "no_capacity"
 
 
-_REASONS = {
+REASONS = {
     Mismatch.NO_TASK: Reason.NO_WORKER,
     Mismatch.NO_QUEUE: Reason.NO_WORKER,
     Mismatch.NO_LABELS: Reason.NO_LABELS,
@@ -269,7 +269,7 @@ def _unclaimed(
     if missing is None:
         return _in_line(standing, state)
     lacking, detail = missing
-    return Explanation(state, _REASONS[lacking], detail)
+    return Explanation(state, REASONS[lacking], detail)
 
 
 def _in_line(standing: RunDiagnosis, state: Status) -> Explanation:

@@ -96,6 +96,7 @@ class Offer(msgspec.Struct, frozen=True):
     resources: Resources = Resources()
     slots: Mapping[str, int] = {}  # by task, where it differs from the resources' slots
     version: str = ""  # of oncue; empty: one that cannot be drained on request
+    takes_all: bool = False  # every run of its tasks: it is the only worker there is
 
     def room_for(self, task: str) -> Resources:
         """Return the most that a run of this task can get on this worker."""
@@ -115,6 +116,8 @@ def mismatch(key: ClassKey, offer: Offer) -> Mismatch | None:
     """Return the first thing that the worker lacks; None: it can run this class when it has a free slot."""
     if key.task not in offer.tasks:
         return Mismatch.NO_TASK
+    if offer.takes_all:
+        return None
     if key.queue not in offer.queues:
         return Mismatch.NO_QUEUE
     if not offer.labels.issuperset(key.labels):

@@ -48,7 +48,8 @@ async def _refuse_older(intake: Intake, declaration: Declaration, author: Author
     if there.stamp > declaration.stamp:
         raise superseded(declaration, there)
     if there.stamp == declaration.stamp and there.digest not in (NO_JOBS, declaration.digest()):
-        declaration.warnings.append({"path": "stamp", "code": "same_stamp"})
+        message = "was used before, with other jobs; count it up when the jobs change"
+        declaration.warnings.append({"path": "stamp", "code": "same_stamp", "message": message})
 
 
 async def _planned(intake: Intake, declaration: Declaration, author: Author, now: Instant) -> list[Step]:

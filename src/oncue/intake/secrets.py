@@ -52,7 +52,8 @@ def warnings_of(intake: Intake, task: str, payload: Any, prefix: str = "") -> Wa
     """Return warnings about tokens in plain text, which are accepted."""
     if intake.plain_secrets != "warn":
         return ()
-    return [{"path": prefix + path, "code": PLAIN} for path in _plain(task, payload)]
+    message = f"is stored in plain text; {HOW}"
+    return [{"path": prefix + path, "code": PLAIN, "message": message} for path in _plain(task, payload)]
 
 
 def _plain(task: str, payload: Any) -> Iterator[str]:

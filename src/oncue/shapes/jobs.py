@@ -114,7 +114,10 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     code: str
     """`plain_secret`: a token in plain text; name a secret instead; `same_stamp`: a declaration has other \
-jobs than the one before, and the same stamp"""
+jobs than the one before, and the same stamp; `no_worker`, `no_labels`, `too_big`: no live worker can run the job now, \
+for the reason that `explain` would give; `lost`: the payload is no longer in object storage"""
+    message: str = ""
+    """for people"""
 
 
 class Job(PlainFields, frozen=True, kw_only=True):

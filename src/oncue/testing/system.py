@@ -77,7 +77,7 @@ class System:
         self._worker_id = WorkerId(uuid7(clock.now(), bytes(10)))
         names = frozenset(one.name for one in self._tasks)
         self._offer = Offer(names, Everything(), Everything(), Resources(10**9, 10**9, 10**6))
-        shown = show_offer(Offer(self._offer.tasks))
+        shown = show_offer(Offer(self._offer.tasks, takes_all=True))
         me = port.Worker(self._worker_id, "test", "test", LEASE, clock.now(), clock.now(), info=shown)
         await engine.fleet.register(me, clock.now())
         self._scheduler, self._rates = Scheduler(engine, clock), RateLimiter(engine, clock)

@@ -15,6 +15,7 @@ from oncue.api.shared.class_totals import ClassTotals
 from oncue.api.shared.group_commit import GroupCommit
 from oncue.api.shared.known_gauges import KnownGauges
 from oncue.api.shared.last_uses import LastUses
+from oncue.api.shared.live_workers import LiveWorkers
 from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
 from oncue.api.shared.readiness import Readiness
@@ -69,6 +70,7 @@ class Api:
         self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
         self._classes = KnownClasses(engine.jobs, clock)
         self.gauges = KnownGauges(engine.history, clock)
+        self.live_workers = LiveWorkers(engine.fleet, clock)
         self.class_totals = ClassTotals(engine.history, clock)
         self.bulk_walk = BulkWalk(engine, clock, self._classes)
         self.serves_metrics = not settings.metrics_port
