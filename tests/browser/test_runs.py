@@ -66,6 +66,20 @@ def test_an_ended_run_is_run_again_with_another_payload(dashboard: Dashboard) ->
     expect(page.get_by_text("followed by")).to_be_visible()
 
 
+def test_a_dead_run_is_discarded_on_its_page(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    run = api.run(api.job("failing", name="charge", max_retries=0), "dead")
+    page = dashboard.open(f"/runs/{run['run_id']}")
+
+    page.get_by_role("button", name="Discard").click()
+    question = page.get_by_role("dialog", name="Discard charge?")
+    expect(question).to_contain_text(f"oncue dead discard {run['run_id']}")
+    question.get_by_role("button", name="Discard it").click()
+
+    expect(page.get_by_role("button", name="Discard")).to_have_count(0)
+    assert api.call("GET", "/dead-letters")["dead_letters"] == []
+
+
 def test_filters_stay_while_many_are_run_again(dashboard: Dashboard) -> None:
     api = dashboard.api()
     for name in ("one", "two"):

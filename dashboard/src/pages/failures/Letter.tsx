@@ -71,16 +71,6 @@ function Edit({ run, name, onDone }: { run: WholeRun; name: string; onDone: () =
     setRefusal(why ?? "");
     if (why === null) (toast(`${name} runs again${isChanged ? ", with the changed payload" : ""}.`), onDone());
   };
-  const discard = (): void => ask({
-    title: `Discard ${name}?`,
-    hits: <p>It is not run again, and leaves this list. The run stays in the history.</p>,
-    command: command("dead discard", [id]),
-    label: "Discard it",
-    isDangerous: true,
-    act: () => call("post", "/v1/dead-letters/discard", { body: { run_ids: [id] } as never }),
-    done: `${name} is discarded.`,
-    after: onDone,
-  });
   return (
     <>
       {run.large.payload
@@ -93,12 +83,32 @@ function Edit({ run, name, onDone }: { run: WholeRun; name: string; onDone: () =
       <p class="command"><code>{line}</code><Copy text={line} what="the command" /></p>
       <footer>
         {isChanged && <Button kind="quiet" onClick={() => setText(before)}>As it was</Button>}
-        <Button changes="letters" kind="danger" onClick={discard}>Discard</Button>
+        <Button changes="letters" kind="danger" onClick={() => askToDiscard(run, onDone)}>Discard</Button>
         <Button changes="letters" kind="primary" disabled={!parsed.ok} onClick={requeue}>{isChanged ? "Run again with this payload" : "Run again"}</Button>
       </footer>
     </>
   );
 }
+
+/** Asks first: a discarded letter cannot be run again. */
+export function askToDiscard(run: WholeRun, after: () => void): void {
+  const name = runName(run);
+  ask({
+    title: `Discard ${name}?`,
+    hits: <p>It cannot be run again, and leaves the list of dead letters. The run stays in the history. This cannot be undone.</p>,
+    command: command("dead discard", [run.run_id]),
+    label: "Discard it",
+    isDangerous: true,
+    act: async () => {
+      const answer = await call("post", "/v1/dead-letters/discard", { body: { run_ids: [run.run_id] } as never });
+      return !answer.ok || answer.value.count ? answer : { ok: false, error: { status: 409, title: "Closed", detail: CLOSED, errors: [] } };
+    },
+    done: `${name} is discarded.`,
+    after,
+  });
+}
+
+const CLOSED = "It is no open dead letter any more: somebody ran it again or discarded it.";
 
 type Requeued = { count: number; refused: { errors: { path?: string; message: string }[] }[] };
 
@@ -107,5 +117,5 @@ function whyNot(answer: Result<Requeued>): string | null {
   if (!answer.ok) return words(answer.error);
   const refused = answer.value.refused[0];
   if (refused) return refused.errors.map((one) => (one.path ? `${one.path}: ${one.message}` : one.message)).join("; ");
-  return answer.value.count ? null : "It is no open dead letter any more: somebody ran it again or discarded it.";
+  return answer.value.count ? null : CLOSED;
 }

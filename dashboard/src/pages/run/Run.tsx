@@ -18,6 +18,7 @@ import { href } from "../../router";
 import { isLive, isRunning, isWaiting, startedBy } from "../../runs";
 import { stateOf } from "../../states";
 import { second } from "../../time";
+import { askToDiscard } from "../failures/Letter";
 import type { Params } from "../pages";
 import { Attempts } from "./Attempts";
 import { Log } from "./Log";
@@ -122,6 +123,7 @@ function Actions({ run, onChange }: { run: WholeRun; onChange: () => void }) {
   return (
     <>
       <Button changes="runs" onClick={() => setRetrying(true)}>Run again</Button>
+      {run.fingerprint && <Button changes="letters" kind="danger" onClick={() => askToDiscard(run, onChange)}>Discard</Button>}
       {isRetrying && <Retry run={run} onClose={() => setRetrying(false)} />}
     </>
   );
