@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -91,9 +90,9 @@ def _read(file: Path) -> LocalServer | None:
     except OSError:
         return None
     try:
-        url, database, place = os.read(descriptor, LONGEST).decode().splitlines()
+        url, database, place = os.fsdecode(os.read(descriptor, LONGEST)).splitlines()
         of = os.fstat(descriptor)
-        live = place == _place() and not _locked(descriptor, fcntl.LOCK_SH)
+        live = _is_same(place, _place()) and _locked(descriptor)
     except (OSError, ValueError):
         return None
     finally:
@@ -122,7 +121,7 @@ def _write(folder: Path, text: str) -> int:
     descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(descriptor, text.encode())
+        os.write(descriptor, os.fsencode(text))
         hidden.replace(file)
     except OSError:
         os.close(descriptor)
@@ -135,29 +134,34 @@ def _write(folder: Path, text: str) -> int:
 def _remove_old(folder: Path) -> None:
     for file in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError), file.open("rb") as opened:
-            if _locked(opened.fileno(), fcntl.LOCK_EX):
+            if not _locked(opened.fileno()):
                 file.unlink(missing_ok=True)
 
 
-def _locked(descriptor: int, how: int) -> bool:
-    """Whether this call got the lock, which closing the file releases."""
+def _locked(descriptor: int) -> bool:
+    """Whether a server holds the lock. Those who ask share theirs, so that none takes another for a server."""
     try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 @cache
 def _place() -> str:
     """Return what an address counts for: this machine since it was started, and of its networks that of our container.
-    Nothing where there are no containers.
+    A dash is for what cannot be known here.
     """
-    if sys.platform != "linux":
-        return ""
+    boot = network = "-"
     with suppress(OSError):
-        return f"{_BOOT.read_text().strip()} {_NETWORK.stat().st_ino}"
-    return ""
+        boot = _BOOT.read_text().strip()
+    with suppress(OSError):
+        network = str(_NETWORK.stat().st_ino)
+    return f"{boot} {network}"
+
+
+def _is_same(place: str, ours: str) -> bool:
+    return all(one == our or "-" in (one, our) for one, our in zip(place.split(), ours.split(), strict=True))
 
 
 def _reachable(url: str) -> str:

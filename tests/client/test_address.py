@@ -86,7 +86,11 @@ def test_a_folder_from_elsewhere_leads_nowhere(elsewhere: Path, monkeypatch: pyt
         [file] = folder.glob("address.*")
         assert find_address().url == "http://192.0.2.1:8485"
         with monkeypatch.context() as another:
-            another.setattr(local_server, "_place", lambda: "another machine")
+            another.setattr(local_server, "_place", lambda: "boot 1")
+            assert find_address().url == "http://127.0.0.1:8470"
+            another.setattr(local_server, "_place", lambda: "- -")
+            assert find_address().url == "http://192.0.2.1:8485"
+            another.setattr(local_server, "_place", lambda: "- 1")
             another.delenv("ONCUE_API_KEY")
             found = find_address()
             assert found.url == "http://127.0.0.1:8470"

@@ -16,6 +16,7 @@ import pytest
 from tests import django_project
 
 from oncue import Tasks
+from oncue.client.contexts import Context, Contexts, write_contexts
 from oncue.context import Created, current
 from oncue.domain.errors import Invalid
 from oncue.testing.app import OncueApp
@@ -25,6 +26,7 @@ from oncue.testing.fake_context import FakeContext, Recorded
 django_project.set_up()  # tasks are declared by its settings
 
 from django.conf import LazySettings  # noqa: E402
+from django.core.checks import WARNING  # noqa: E402
 from django.test.utils import override_settings  # noqa: E402
 from tests.contrib.till import tasks as till  # noqa: E402
 
@@ -377,9 +379,18 @@ class TestChecks:
     def test_settings_that_are_complete_are_fine(self) -> None:
         assert backend(api_key="k1").check() == []
 
-    def test_no_key_is_needed_to_enqueue_in_transactions(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("ONCUE_API_KEY", raising=False)
+    def test_no_key_is_needed_to_enqueue_in_transactions(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("ONCUE_API_KEY", "ONCUE_URL", "ONCUE_DATA_DIR"):
+            monkeypatch.delenv(name, raising=False)
         assert backend(transactional=True).check() == []
+
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        write_contexts(Contexts("prod", {"prod": Context("https://oncue.example.org", "oc_1")}))
+        assert backend(transactional=True).check() == [], "somebody has signed in to another server"
+        [found] = backend(transactional=False).check()
+        assert (found.id, found.level) == ("oncue.W001", WARNING)
+        assert "set ONCUE_CONTEXT=prod" in found.msg
 
     @pytest.mark.parametrize(
         ("declared", "said"),

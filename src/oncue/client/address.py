@@ -48,6 +48,10 @@ class Address(msgspec.Struct, frozen=True):
         return f"Address({self.url!r})"
 
 
+class NoServerNamed(ValueError):
+    """A program names no server, and that of its folder does not run: which is meant depends on where it is run."""
+
+
 def find_address(url: str | None = None, key: str | None = None, context: str | None = None) -> Address:
     """Find address and key: of the arguments, else `ONCUE_URL` and `ONCUE_API_KEY`, else the context `ONCUE_CONTEXT`,
     else of the server of this folder (`admin.key` in its data directory).
@@ -84,7 +88,7 @@ def _endpoint(url: str) -> tuple[str, str | None, int | None]:
 def _of_this_folder(known: Contexts) -> str:
     server = local_server(data_dir())
     if known.current is not None and (server is None or not server.live):
-        raise ValueError(
+        raise NoServerNamed(
             "no server runs in this folder (`oncue up` starts one), and programs use a context only by name: set "
             f"ONCUE_CONTEXT={known.current} or pass context={known.current!r}; for another server set ONCUE_URL or "
             "pass url="

@@ -11,7 +11,7 @@ from django.core.checks import Error
 from django.core.checks import Warning as Advice
 from django.db import connections
 
-from oncue.client.address import find_address
+from oncue.client.address import NoServerNamed, find_address
 from oncue.contrib.django.database import is_postgres, may_enqueue, role_of
 from oncue.contrib.django.framework import InvalidTask
 from oncue.domain.errors import Invalid
@@ -60,12 +60,16 @@ def _database(backend: OncueBackend, where: str) -> list[Error]:
 
 
 def _address(backend: OncueBackend, where: str) -> Iterator[Error | Advice]:
+    by_http = not (is_postgres(backend.database) if backend.transactional is None else backend.transactional)
     try:
         key = find_address(backend.url, backend.api_key).key
+    except NoServerNamed as unknown:  # it may run when the application does
+        if by_http:
+            yield Advice(f"{where}: {unknown}", hint='Set "url" in OPTIONS or ONCUE_URL.', id="oncue.W001")
+        return
     except ValueError as wrong:
         yield Error(f"{where}: {wrong}", id="oncue.E006")
         return
-    by_http = not (is_postgres(backend.database) if backend.transactional is None else backend.transactional)
     if key is None and by_http:
         yield Advice(
             f"{where}: no API key is set, so jobs cannot be created, nor results read",
