@@ -21,7 +21,7 @@ import msgspec
 from oncue import collecting, logs, open_files, systemd
 from oncue.api.http.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
-from oncue.domain.errors import OncueError, StoreUnavailable
+from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url
@@ -273,7 +273,8 @@ async def worker_process(descriptor: int, parent: int) -> int:
     try:
         return await _work(start, channel)
     except OncueError as wrong:
-        channel.send(Unusable(str(wrong)))
+        lines = wrong.lines() if isinstance(wrong, Invalid) else [str(wrong)]
+        channel.send(Unusable("\n".join(lines)))
         await channel.close()
         return UNUSABLE
 

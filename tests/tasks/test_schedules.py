@@ -1,6 +1,7 @@
 """Schedules declared in code: which jobs they are, which sets they belong to, their stamp, and errors with a line."""
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,16 @@ def test_the_stamp_is_that_of_the_newest_file(tmp_path: Path, of_the_set: int, o
     assert tasks.declared(build=5)[0].stamp == 5
 
 
+WRONG = """
+import oncue
+tasks = oncue.Tasks("shop")
+@tasks.task(schedule=oncue.cron("0 25 * * *", "Mars"))
+def a(to: str) -> None: ...
+a.declare("every 1h", to="x")
+a.using(key="b").declare("every 5 minutes", to="x")
+"""
+
+
 class TestMistakes:
     def refused(self, options: dict[str, Any], function: Any) -> str:
         with pytest.raises(Invalid) as refused:
@@ -144,6 +155,30 @@ class TestMistakes:
 
         assert self.refused(options, late).startswith(f"{HERE}:{line_after('options: dict[str, Any], said: str)')}")
         assert f": task 'late': {said}" in self.refused(options, late)
+
+    def test_all_that_is_wrong_with_code_is_told_when_it_is_loaded(self, tmp_path: Path) -> None:
+        """Also by a second call, for which the module is loaded already."""
+        first, second = tmp_path / "wrong_shop.py", tmp_path / "wrong_mail.py"
+        first.write_text(WRONG)
+        second.write_text("import oncue\ntasks = oncue.Tasks()\n@tasks.task(timeout='x', tries=3)\ndef b(): ...\n")
+        sources = [str(first), str(second), "nowhere.py"]
+
+        for _ in range(2):
+            with pytest.raises(Invalid) as refused:
+                load_tasks(sources)
+
+            told = [problem.message for problem in refused.value.problems]
+            assert [re.split("; | like ", message)[0].removeprefix(f"{tmp_path}/") for message in told] == [
+                "wrong_shop.py:4: task 'a': payload is missing a required argument: 'to'",
+                f"wrong_shop.py:6: task 'a': key 'a' is also the key of the schedule at {first}:4",
+                "wrong_shop.py:7: task 'a': schedule.every '5 minutes' is not a duration",
+                f"wrong_mail.py cannot be imported: {second}:3: task 'b': tries is not an option of tasks",
+                told[4],
+            ]
+            assert "schedule.timezone 'Mars'" in told[0]
+            assert "schedule.cron hour: 25 is not" in told[0]
+            assert "timeout 'x' is not a duration" in told[3]
+            assert "there is no file nowhere.py" in told[4]
 
     def test_a_second_schedule_needs_a_key(self) -> None:
         tasks = Tasks()

@@ -92,8 +92,12 @@ class Invalid(OncueError):
 
     def __init__(self, *given: Problem) -> None:
         problems = given if len(given) <= MOST_PROBLEMS else bounded(given)
-        super().__init__("; ".join(f"{p.path}: {p.message}" if p.path else p.message for p in problems))
         self.problems = problems
+        super().__init__("; ".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """Return the problems in words."""
+        return [f"{one.path}: {one.message}" if one.path else one.message for one in self.problems]
 
     @classmethod
     def of(cls, path: str, code: str, message: str) -> Invalid:

@@ -11,9 +11,10 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import TypeVar
 
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem
 from oncue.tasks import Tasks
 from oncue.tasks.places import BadDeclaration
+from oncue.tasks.schedules import collecting
 
 T = TypeVar("T")
 
@@ -21,13 +22,28 @@ HOW_TO = "write `tasks = oncue.Tasks()` and register functions with `@tasks.task
 
 
 def load_tasks(sources: Sequence[str]) -> Tasks:
-    """Load all tasks of all sources. Invalid: a source is missing, fails or has no task; or two tasks have one name."""
+    """Load all tasks of all sources. Invalid: sources are missing, fail or have no task; two tasks have one name; or
+    schedules are declared wrongly.
+    """
     found: dict[int, Tasks] = {}  # by identity: one object may be named twice
-    for source in sources:
-        found |= {id(tasks): tasks for tasks in _load(source)}
-    loaded = Tasks()
+    loaded, refused = Tasks(), list[Invalid]()
+    with collecting() as wrong:
+        for source in sources:
+            try:
+                found |= {id(tasks): tasks for tasks in _load(source)}
+            except Invalid as no:
+                refused.append(no)
     for tasks in found.values():
-        loaded.include(tasks)
+        try:
+            loaded.include(tasks)
+        except Invalid as no:
+            refused.append(no)
+    wrong += [one for schedules in loaded._schedules for one in schedules.wrong]  # by an earlier call
+    problems = [Problem("tasks", "bad_schedule", str(one)) for one in dict.fromkeys(wrong)]
+    if problems or len(refused) > 1:
+        raise Invalid(*problems, *(problem for no in refused for problem in no.problems))
+    if refused:
+        raise refused[0]
     return loaded
 
 

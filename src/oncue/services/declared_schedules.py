@@ -144,4 +144,4 @@ def _problem(one: DeclaredSet, path: str, message: str) -> str:
                 message = "does not fit the task that is registered" if field[0].startswith("payload") else "is refused"
             how = " (`oncue apply MODULE --adopt` does)" if "adopt takes it" in message else ""
             return f"{one.places[index]}: {key}: {' '.join((*field, message))}{how}"
-    return f"{path} {message}"
+    return f"{path} {message}".strip()

@@ -170,7 +170,8 @@ class WorkerSupervisor:
         if not self._settings.reload:
             self.problem = problem
             return False
-        log.error("No worker can start; saving a file starts it again", kind="worker_unusable", why=problem)
+        why = "; ".join(problem.splitlines())
+        log.error("No worker can start; saving a file starts it again", kind="worker_unusable", why=why)
         self.begun.set()
         stopped = asyncio.create_task(self._told.wait())
         await _first_of(stopped, self._changed)

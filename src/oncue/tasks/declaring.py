@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.tasks.hooks import Shared
 from oncue.tasks.options import OF_THE_TASK, defaults
 from oncue.tasks.places import BadDeclaration, file_of, place_of
@@ -23,19 +23,27 @@ def declared(
     function = given.function if isinstance(given, Task) else given
     named: str = getattr(function, "__name__", "") if name is None else name
     kind = AsyncFunctionTask if inspect.iscoroutinefunction(function) else FunctionTask
+    problems: list[Problem] = []
+    usual = {one: value for one, value in options.items() if one not in OF_THE_TASK}
+    isolation = tried(problems, _isolation, options.get("isolation"), function) or Isolation.THREAD
+    checked = tried(problems, defaults, named, usual) or {}
+    roles = tried(problems, _roles, options.get("roles", ROLES)) or ()
+    no_retry_on = tried(problems, _exceptions, options.get("no_retry_on", ())) or ()
+    tried(problems, _refuse_payload_alone, options)
     try:
         task = kind(
             named,
             function,
-            isolation=_isolation(options.get("isolation"), function),
-            defaults=defaults(named, {one: value for one, value in options.items() if one not in OF_THE_TASK}),
-            roles=_roles(options.get("roles", ROLES)),
-            no_retry_on=_exceptions(options.get("no_retry_on", ())),
+            isolation=isolation,
+            defaults=checked,
+            roles=roles,
+            no_retry_on=no_retry_on,
             shared=shared,
         )
-        _refuse_payload_alone(options)
     except Invalid as wrong:
-        raise BadDeclaration(place_of(function), f"task {named!r}:", wrong.problems) from None
+        problems += wrong.problems
+    if problems:
+        raise BadDeclaration(place_of(function), f"task {named!r}:", tuple(problems)) from None
     shared.schedules.read(file_of(function))
     if options.get("schedule") is not None:
         task.declare_at(place_of(function), options["schedule"], (), options.get("payload") or {})

@@ -94,12 +94,13 @@ class Handle(ABC, Generic[P, R]):
 
     def job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], when: Planned | None = None) -> dict[str, Any]:
         """Return the fields of the job of a call, in JSON values."""
+        payload, fields = self.payload(args, kwargs), self.job_alone(when)
+        return {**fields, "payload": payload} if payload else fields
+
+    def job_alone(self, when: Planned | None = None) -> dict[str, Any]:
+        """Return the fields of a job without its payload."""
         fields = {name: value for name, value in self.options.items() if name not in NOT_SENT}
-        if payload := self.payload(args, kwargs):
-            fields["payload"] = payload
-        if when is not None:
-            fields["schedule"] = _plain(when)
-        return {"task": self.name, **fields}
+        return {"task": self.name, **fields, **({} if when is None else {"schedule": _plain(when)})}
 
     if not TYPE_CHECKING:  # a type checker reports such a name by itself
 

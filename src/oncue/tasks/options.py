@@ -11,7 +11,7 @@ import msgspec
 
 from oncue.clock import SystemClock
 from oncue.domain.definition import DEFAULTED, define
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.instants import Instant, of_timedelta, show_duration
 from oncue.domain.meanings import did_you_mean
 from oncue.shapes.schedules import Length, Schedule, When
@@ -96,11 +96,13 @@ def job_fields(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def defaults(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Check the defaults of a task where it is declared, not when its first job is refused. Returns them."""
-    unknown = [name for name in options if name not in DEFAULTED]
-    if unknown:
-        raise Invalid(*(_not_an_option(name, (*DEFAULTED, *OF_THE_TASK), "tasks") for name in unknown))
-    found = job_fields(task, options)
-    define({"task": task, **found}, {}, Instant(0))
+    problems = [_not_an_option(name, (*DEFAULTED, *OF_THE_TASK), "tasks") for name in options if name not in DEFAULTED]
+    found: dict[str, Any] = {}
+    for name in (one for one in options if one in DEFAULTED):
+        found |= tried(problems, job_fields, task, {name: options[name]}) or {}
+    tried(problems, define, {"task": task, **found}, {}, Instant(0))
+    if problems:
+        raise Invalid(*problems)
     return found
 
 

@@ -15,7 +15,7 @@ class BadDeclaration(Invalid):
 
     def __init__(self, place: str, what: str, problems: tuple[Problem, ...]) -> None:
         super().__init__(*problems)
-        self.args = (f"{place}: {what} {'; '.join(map(_words, problems))}",)
+        self.args = (f"{place}: {what} {'; '.join(map(_words, self.problems))}",)
 
 
 def _words(problem: Problem) -> str:

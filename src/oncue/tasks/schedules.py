@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import msgspec
 from oncue.clock import SystemClock
 from oncue.domain.declared import TAG, relative_time
 from oncue.domain.definition import USUAL, define
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.fields import text
 from oncue.tasks.places import BadDeclaration
 
@@ -41,6 +43,7 @@ class Schedules:
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.jobs: dict[str, tuple[str, dict[str, Any]]] = {}  # place and fields of each job, by its key
+        self.wrong: list[BadDeclaration] = []  # that were collected
         self._written: dict[str, int] = {}
         """The files that the declarations are in, and when each was written, in seconds."""
 
@@ -49,28 +52,49 @@ class Schedules:
         if file not in self._written and Path(file).is_file():  # else there is none, as in a shell
             self._written[file] = int(Path(file).stat().st_mtime)
 
-    def add(self, place: str, what: str, fields: dict[str, Any]) -> None:
-        """Declare a job. BadDeclaration: what is wrong with it."""
-        try:
-            _check(fields, named=self.name is not None)
-        except Invalid as wrong:
-            raise BadDeclaration(place, what, wrong.problems) from None
+    def add(self, place: str, fields: dict[str, Any], problems: list[Problem]) -> None:
+        """Declare a job, unless there are problems: those that are found here are added."""
+        problems += _problems_of(fields, named=self.name is not None)
         key = fields["key"]
-        if key in self.jobs:
+        if isinstance(key, str) and key in self.jobs:
             message = f"{key!r} is also the key of the schedule at {self.jobs[key][0]}; write using(key=…).declare(…)"
-            raise BadDeclaration(place, what, (Problem("key", "not_unique", message),))
-        self.jobs[key] = place, fields
+            problems.append(Problem("key", "not_unique", message))
+        elif not problems or (isinstance(key, str) and _collected.get() is not None):  # a later one may have its key
+            self.jobs[key] = place, fields
+
+    def refuse(self, wrong: BadDeclaration) -> None:
+        """Raise what is wrong with a declaration, unless all that is wrong is collected."""
+        collected = _collected.get()
+        if collected is None:
+            raise wrong
+        collected.append(wrong)
+        self.wrong.append(wrong)
 
     def stamp(self) -> int | None:
         """Return when the newest of the files was written, in seconds. None: there are none."""
         return max(self._written.values(), default=None)
 
 
+_collected: ContextVar[list[BadDeclaration] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collecting() -> Iterator[list[BadDeclaration]]:
+    """Collect the schedules that modules declare wrongly while this block imports them. Elsewhere the first raises."""
+    found: list[BadDeclaration] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
 def declared_sets(declared: Iterable[Schedules], build: int | None) -> tuple[DeclaredSet, ...]:
     """Return what is to be applied. `build` is the stamp; None: each set has that of its files.
 
-    Invalid: two schedules have one key.
+    Invalid: schedules have one key.
     """
+    problems: list[Problem] = []
     sets: dict[str, list[Schedules]] = {}
     places: dict[str, str] = {}
     alone: list[DeclaredSet] = []
@@ -78,13 +102,15 @@ def declared_sets(declared: Iterable[Schedules], build: int | None) -> tuple[Dec
         for key, (place, fields) in one.jobs.items():
             if key in places:
                 message = f"{place}: {key!r} is also the key of the schedule at {places[key]}; keys must be unique"
-                raise Invalid.of("tasks", "not_unique", message)
-            places[key] = place
+                problems.append(Problem("tasks", "not_unique", message))
+            places.setdefault(key, place)
             if one.name is None:
                 stamp = one.stamp() if build is None else build
                 alone.append(DeclaredSet(f"{ALONE}{key}", False, stamp, (fields,), (place,)))
         if one.name is not None:
             sets.setdefault(one.name, []).append(one)
+    if problems:
+        raise Invalid(*problems)
     return (*(_together(name, several, build) for name, several in sets.items()), *alone)
 
 
@@ -107,12 +133,15 @@ def caller(depth: int) -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _check(fields: Mapping[str, Any], *, named: bool) -> None:
+def _problems_of(fields: Mapping[str, Any], *, named: bool) -> list[Problem]:
     """Check what can be checked here: the rest depends on the server, such as which tasks are registered."""
+    problems: list[Problem] = []
     if (where := relative_time(fields["schedule"])) is not None:
         message = "would be another instant with each start; write an instant, like at('2027-01-31T09:00:00Z')"
-        raise Invalid.of(f"schedule{where}", "relative_time", message)
-    define(dict(fields), {}, SystemClock().now())
-    if not named and len(fields["key"]) > LONGEST_NAME - len(ALONE):
-        message = f"is longer than {LONGEST_NAME - len(ALONE)} characters; shorten it, or name the set: Tasks('shop')"
-        raise Invalid.of("key", "out_of_range", message)
+        problems.append(Problem(f"schedule{where}", "relative_time", message))
+    tried(problems, define, dict(fields), {}, SystemClock().now())
+    longest = LONGEST_NAME - len(ALONE)
+    if not named and isinstance(fields["key"], str) and len(fields["key"]) > longest:
+        message = f"is longer than {longest} characters; shorten it, or name the set: Tasks('shop')"
+        problems.append(Problem("key", "out_of_range", message))
+    return problems

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import msgspec
 
 from oncue.context import Context
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.models import dumped
 from oncue.domain.plain_json import is_not_finite
 from oncue.domain.secret_refs import filled
@@ -137,18 +137,24 @@ class Task(Hooked, Handle[P, R]):
 
     def declare_at(self, where: str, when: Planned, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Declare a job at a place in user code. BadDeclaration: an argument or the schedule is wrong."""
-        what = f"task {self.name!r}:"
+        what, payload = f"task {self.name!r}:", dict[str, Any]()
+        problems: list[Problem] = []
         try:
-            fields = {"key": self.name, **self.defaults, **self.job(args, kwargs, when)}
-            fields["key"] = fields["key"] or self.name
+            payload = self.payload(args, kwargs)
         except TypeError as wrong:
             said = str(wrong).removeprefix(what).strip()
             if said.startswith("missing"):
                 said = f"is {said}; pass it with payload=, or give the parameter a default"
-            raise BadDeclaration(where, what, (Problem("payload", "mismatch", said),)) from None
+            problems.append(Problem("payload", "mismatch", said))
         except Invalid as wrong:
-            raise BadDeclaration(where, what, wrong.problems) from None
-        self.shared.schedules.add(where, what, fields)
+            problems += wrong.problems
+        alone = tried(problems, self.job_alone, when)
+        if alone is not None:
+            fields = {"key": self.name, **self.defaults, **alone, **({"payload": payload} if payload else {})}
+            fields["key"] = fields["key"] or self.name
+            self.shared.schedules.add(where, fields, problems)
+        if problems:
+            self.shared.schedules.refuse(BadDeclaration(where, what, tuple(problems)))
 
     def call(self, ctx: Context[Any], arguments: Mapping[str, Any]) -> Any:
         """Call the function as a run does; the context is passed if the function takes it."""
