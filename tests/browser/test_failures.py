@@ -40,6 +40,7 @@ def test_a_letter_is_requeued_with_another_payload_and_the_filters_stay(dashboar
     page.get_by_role("link", name="nightly").click()
     letter = page.get_by_role("dialog", name="nightly")
     expect(letter).to_contain_text("the disk is full")
+    expect(letter.get_by_label("Payload", exact=True)).to_be_focused()
 
     letter.get_by_label("Payload", exact=True).fill("{good: true}")
     expect(letter).to_contain_text("This is not JSON")

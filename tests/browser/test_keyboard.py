@@ -22,6 +22,7 @@ def test_a_question_mark_shows_all_keys(dashboard: Dashboard) -> None:
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     expect(keys).to_contain_text("next and previous row")
+    expect(keys).to_contain_text("/ or Ctrl K")
     page.keyboard.press("Escape")
     expect(keys).to_have_count(0)
 

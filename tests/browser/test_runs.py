@@ -49,6 +49,7 @@ def test_an_ended_run_is_run_again_with_another_payload(dashboard: Dashboard) ->
     expect(page.get_by_label("In short")).to_contain_text("Dead after 1 attempt, RuntimeError")
 
     page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("textbox", name="Payload")).to_be_focused()
     page.get_by_role("textbox", name="Payload").fill("{broken")
     page.get_by_role("dialog").get_by_role("button", name="Run again").click()
     expect(page.get_by_role("dialog")).to_contain_text("not valid JSON")
@@ -73,6 +74,7 @@ def test_a_dead_run_is_discarded_on_its_page(dashboard: Dashboard) -> None:
 
     page.get_by_role("button", name="Discard").click()
     question = page.get_by_role("dialog", name="Discard charge?")
+    expect(question.get_by_role("button", name="Leave it")).to_be_focused()
     expect(question).to_contain_text(f"oncue dead discard {run['run_id']}")
     question.get_by_role("button", name="Discard it").click()
 

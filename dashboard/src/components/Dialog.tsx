@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
-/** A native modal dialog: focus stays inside, Escape closes. Shown while it is rendered. */
+const FIELD = "textarea, select, input:not([readonly], [disabled])";
+
+/** A native modal dialog: the first field has the focus, which stays inside; Escape closes. Shown while it is rendered. */
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const box = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -10,6 +12,13 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
     box.current?.showModal();
     return () => before?.focus?.();
   }, []);
+  const isPlaced = useRef(false);
+  useLayoutEffect(() => { // whenever it is shown anew: a field may come with the answer of the server
+    const wanted = box.current?.querySelector<HTMLElement>(FIELD) ?? box.current?.querySelector<HTMLElement>("footer .button");
+    if (isPlaced.current || !wanted) return;
+    isPlaced.current = true;
+    wanted.focus({ preventScroll: true }); // what is above the field is read first
+  });
   const clicked = (event: MouseEvent): void => {
     if (event.target === box.current) onClose(); // beside it
   };
