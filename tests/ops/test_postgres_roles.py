@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 from tests.ops.programs import OPS, beside, run
 from tests.processes.fleet import Fleet
 
-from oncue.testing.postgres import PrivatePostgres
+from oncue.testing.postgres import PrivatePostgres, execute
 
 pytestmark = pytest.mark.ops
 
 
 @pytest.fixture
-def roles(postgres_server: PrivatePostgres, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """URLs of the owner and of the application, on a server of their own: roles belong to all its databases."""
+def url(postgres_server: PrivatePostgres, tmp_path: Path) -> Iterator[Callable[[str, str], str]]:
+    """URLs of a user and a database, on a server of their own: roles belong to all its databases."""
     if not postgres_server.ours:
         pytest.skip("roles are not made on a server that is not ours")
     with PrivatePostgres(fast=True) as server:
-        url = server.create_database("jobs")
+        bare = {name: server.create_database(name) for name in ("jobs", "scratch")}
         variables = ("--variable=owner_password=o", "--variable=app_password=a")
         script = OPS / "postgres" / "roles.sql"
-        run("psql", "--no-psqlrc", *variables, f"--file={script}", url, path=beside(server))
-        yield tuple(
-            urlsplit(url)._replace(netloc=f"{user}@127.0.0.1:{urlsplit(url).port}").geturl()
-            for user in ("oncue_owner", "oncue_app")
-        )  # type: ignore[misc]
+        run("psql", "--no-psqlrc", *variables, f"--file={script}", bare["jobs"], path=beside(server))
+        execute(bare["scratch"], "create schema oncue authorization oncue_owner")
+        yield lambda user, name: bare[name].replace("://postgres@", f"://{user}@")
 
 
-def test_every_role_works_with_no_more_rights_than_it_needs(roles: tuple[str, str], tmp_path: Path) -> None:
-    owner, app = roles
+def test_every_role_works_with_no_more_rights_than_it_needs(
+    url: Callable[[str, str], str], postgres_server: PrivatePostgres, tmp_path: Path
+) -> None:
+    owner, app, path = url("oncue_owner", "jobs"), url("oncue_app", "jobs"), beside(postgres_server)
     run("oncue", "migrate", "--engine", owner, "--data-dir", tmp_path)
     fleet, planning = Fleet(tmp_path, app), Fleet(tmp_path, owner)
     try:
@@ -49,6 +48,18 @@ def test_every_role_works_with_no_more_rights_than_it_needs(roles: tuple[str, st
         fleet.started(*[run["run_id"] for run in fleet.runs_of(every)][:1])
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             asyncio.run(drop(app))
+
+        fleet.batch([{"task": "mark"}] * 1000)  # some run while the backups are taken
+        by_app, by_owner, copy = (
+            tmp_path / "by the application",
+            tmp_path / "by the owner",
+            url("oncue_owner", "scratch"),
+        )
+        run("oncue", "backup", by_app, "--engine", app, path=path)
+        with pytest.raises(AssertionError, match="permission denied"):
+            run("oncue", "restore", by_app, "--engine", url("oncue_app", "scratch"), path=path)
+        run("oncue", "backup", by_owner, "--engine", owner, "--drill", copy, path=path)
+        assert execute(copy, "select has_table_privilege('oncue_app', 'oncue.jobs', 'insert')") is True
     finally:
         fleet.close()
         planning.close()

@@ -87,10 +87,11 @@ def refuse_existing(path: Path, *beside: str) -> None:
 
 def refuse_other_kind(file: Path, engine: str) -> None:
     """Raise OncueError unless this is a file that `oncue backup` writes for this engine."""
-    shown = printable(str(file))
+    shown, beginning = printable(str(file)), b""
     try:
-        with file.open("rb") as backup:
-            beginning = backup.read(16)
+        if not file.is_fifo():  # opening one waits for a writer
+            with file.open("rb") as backup:
+                beginning = backup.read(16)
     except OSError as no:
         raise OncueError(f"cannot read the backup {shown} ({no.strerror}): check its name") from no
     kind = next((kind for start, kind in _KINDS.items() if beginning.startswith(start)), None)

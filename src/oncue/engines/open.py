@@ -92,7 +92,8 @@ async def open_existing(settings: Settings) -> Engine:
 
 def _refuse_missing(url: str) -> None:
     if not may_exist(url):
-        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
+        where = f"there is no database here ({shown_url(url)})"
+        raise Invalid.of("engine", "no_database", f"{where}: check --engine and --data-dir")
 
 
 def absolute_url(url: str) -> str:

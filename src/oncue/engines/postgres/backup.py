@@ -18,7 +18,7 @@ from oncue.engines.backup import Contents, Restored, Tell, contents
 from oncue.engines.postgres.connecting import Apart, Place, limits, options, read_address, unreadable_as_invalid
 from oncue.engines.postgres.dialling import Dialling
 from oncue.engines.postgres.migrate import LOCK, found_schema, migrate
-from oncue.engines.postgres.programs import Programs
+from oncue.engines.postgres.programs import ProgramFailed, Programs
 from oncue.engines.postgres.store import Store, as_unavailable, unavailable_at_start
 from oncue.engines.schema import Schema, missing, named
 from oncue.engines.sql import migrations, statements
@@ -80,26 +80,44 @@ async def backup(settings: Settings, part: Path, tell: Tell) -> Contents:
 async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
     """Restore a dump in one transaction, and migrate what it restored."""
     async with _there(settings, "oncue restore") as there:
-        await there.programs.check("pg_restore", newer=False)
-        listed = await there.programs.run("pg_restore", "--list", str(file))
-        schema = _dumped_schema(listed, file)
-        before = await _recorded(there.programs, file, schema)
-        missing(migrations(_PACKAGE), before, printable(str(file)))
-        await there.connection.execute("begin")
-        await _refuse_what_is_there(there, schema, file)
-        wanted = there.folder / "list"
-        wanted.write_text("\n".join(await _wanted(listed, schema, there.connection)))
-        await there.programs.run(
-            "pg_restore",
-            "--exit-on-error",
-            "--single-transaction",
-            "--no-owner",
-            f"--use-list={wanted}",
-            there.programs.target,
-            str(file),
-            tell=tell,
-        )
-        await there.connection.execute("commit")
+        try:
+            from_version = await _restore(there, file, tell)
+        except ProgramFailed as failed:
+            raise OncueError(
+                f"{printable(str(file))} cannot be restored ({failed}): nothing was changed. If the file is damaged, "
+                "use an older backup"
+            ) from failed
+    try:
+        return Restored(await _migrated(settings, tell), from_version)
+    except OncueError as no:
+        raise OncueError(f"the backup is restored, but not migrated ({no}): run `oncue migrate`") from no
+
+
+async def _restore(there: There, file: Path, tell: Tell) -> int:
+    """Return the version of the schema that was restored. The session keeps its transaction, and so its lock."""
+    await there.programs.check("pg_restore", newer=False)
+    listed = await there.programs.run("pg_restore", "--list", str(file))
+    schema = _dumped_schema(listed, file)
+    before = await _recorded(there.programs, file, schema)
+    missing(migrations(_PACKAGE), before, printable(str(file)))
+    await there.connection.execute("begin")
+    await _refuse_what_is_there(there, schema, file)
+    wanted = there.folder / "list"
+    wanted.write_text("\n".join(await _wanted(listed, schema, there.connection)))
+    await there.programs.run(
+        "pg_restore",
+        "--exit-on-error",
+        "--single-transaction",
+        "--no-owner",
+        f"--use-list={wanted}",
+        there.programs.target,
+        str(file),
+        tell=tell,
+    )
+    return before.version
+
+
+async def _migrated(settings: Settings, tell: Tell) -> Contents:
     tell("migrating")
     store = await Store.connect(settings)
     try:
@@ -110,8 +128,7 @@ async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
         tell("analyzing")
         await there.connection.execute(_SQL["analyze"])
         tell("counting")
-        after = await found_schema(there.connection)
-        return Restored(await _contents(there.connection, after.version), before.version)
+        return await _contents(there.connection, (await found_schema(there.connection)).version)
 
 
 @asynccontextmanager
@@ -210,12 +227,12 @@ async def _refuse_what_is_there(there: There, schema: str, file: Path) -> None:
     found = await ask.fetch(_SQL["tables_there"], schema, _ours())
     if found:
         raise OncueError(
-            f"the schema {printable(schema)} of this database has such tables ({named([name for (name,) in found])}): "
-            "name another database, or rename the schema (alter schema … rename to …)"
+            f"the schema {printable(schema)} of this database already has tables with the names of oncue's "
+            f"({named([name for (name,) in found])}): name another database, or rename the schema "
+            "(alter schema … rename to …)"
         )
-    running = (
-        [] if there.bounced else await ask.fetch(_SQL["processes_there"])
-    )  # PgBouncer keeps sessions of those that ended
+    # PgBouncer keeps sessions of those that ended.
+    running = [] if there.bounced else await ask.fetch(_SQL["processes_there"])
     if running:
         each = ", ".join(f"{name} ({count} connections)" for name, count in running)
         raise OncueError(f"processes of oncue use this database: {each}. Stop them, then repeat the restore")

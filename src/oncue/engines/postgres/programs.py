@@ -48,6 +48,10 @@ _HOW_TO_INSTALL = (
 )
 
 
+class ProgramFailed(OncueError):
+    """A program ended with an error."""
+
+
 class Programs:
     """Run against the server, and in the database, of a connection. Passwords are not on the command line."""
 
@@ -112,7 +116,7 @@ class Programs:
                 await process.wait()
         if code:
             why = "; ".join(wrong) or (f"it was killed by signal {-code}" if code < 0 else f"exit code {code}")
-            raise OncueError(f"{name} failed: {why}")
+            raise ProgramFailed(f"{name} failed: {why}")
         return printed.decode(errors="replace")
 
 

@@ -38,11 +38,9 @@ async def backup(settings: Settings, part: Path, tell: Tell) -> Contents:
         version = _version(source, path)
         tell("counting")
         found = _contents(source, version)
-        await _copy(source, part, tell)
+        await _copy(source, path, part, tell)
     async with _stoppable(part) as copy:
-        copy.execute(
-            "pragma journal_mode = delete"
-        )  # so that the file is all there is, also on a disk that is read-only
+        copy.execute("pragma journal_mode = delete")  # the file is all there is, also on a disk that is read-only
         _check(copy, path, tell)
     return found
 
@@ -58,7 +56,7 @@ async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
     with new_file(path) as part:
         async with _reading(file) as source:
             version = _version(source, file)
-            await _copy(source, part, tell)
+            await _copy(source, file, part, tell)
         async with _stoppable(part) as copy:
             _check(copy, file, tell)
         tell("migrating")
@@ -119,9 +117,9 @@ def _version(db: Connection, path: Path) -> int:
     return found.version
 
 
-async def _copy(source: Connection, part: Path, tell: Tell) -> None:
+async def _copy(source: Connection, path: Path, part: Path, tell: Tell) -> None:
     """Copy all pages of what `source` sees. The file is synced when it is complete, and is worth nothing before."""
-    with closing(Connection(str(part))) as copy:
+    with _as_error(path, part.parent), closing(Connection(str(part))) as copy:
         copy.execute("pragma journal_mode = off; pragma synchronous = off")
         with copy.backup("main", source, "main") as copying:
             while not copying.done:
@@ -135,7 +133,8 @@ def _check(copy: Connection, source: Path, tell: Tell) -> None:
     tell("checking")
     [first, *_] = fetch(copy, "pragma quick_check(1)")
     if first != ("ok",):
-        raise OncueError(f"{printable(str(source))} is damaged ({first[0]}): use an older backup")
+        what = printable(first[0].rpartition("\n")[2])  # after the name of the database
+        raise OncueError(f"{printable(str(source))} is damaged ({what}): use an older backup")
 
 
 def _contents(db: Connection, version: int) -> Contents:
@@ -150,8 +149,9 @@ def _hashed(db: Connection) -> Iterator[tuple[str, int, int]]:
 
 
 @contextmanager
-def _as_error(path: Path) -> Iterator[None]:
+def _as_error(path: Path, folder: Path | None = None) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, OSError) as no:
-        raise OncueError(f"{printable(str(path))} cannot be copied ({reason(no)})") from no
+        to = "" if folder is None else f" to the folder {printable(str(folder))}"
+        raise OncueError(f"{printable(str(path))} cannot be copied{to} ({reason(no)})") from no
