@@ -49,6 +49,34 @@ def test_arguments_have_the_inputs_of_the_schema_and_refusals_are_at_them(dashbo
     expect(page.get_by_label("Preview")).to_contain_text("77 is not between 0 and 59")
 
 
+def test_what_is_wrong_with_a_new_job_is_said_at_its_fields(dashboard: Dashboard) -> None:
+    dashboard.expect_trouble(r"status of 422 .*/v1/jobs")
+    page = dashboard.open("/new", viewport=PHONE)
+    create = page.get_by_role("button", name="Create job")
+    create.click()
+    task = page.get_by_label("Task", exact=True)
+    expect(task).to_be_focused()
+    expect(task).to_have_accessible_description("Choose a task first.")
+    task.select_option("slow")
+    page.get_by_role("button", name="Now").click()
+    page.get_by_text("Policies:").click()
+    page.get_by_label("Retries after failures").fill("-1")
+    page.get_by_text("Policies:").click()
+
+    create.click()
+
+    until, retries = page.get_by_label("until (required)"), page.get_by_label("Retries after failures")
+    expect(until).to_be_focused()
+    expect(until).to_be_in_viewport(ratio=1)
+    expect(until).to_have_accessible_description(re.compile("required"))
+    expect(page.get_by_role("alert").filter(has_text="Not created: 2 fields are wrong.")).to_be_visible()
+    until.fill("/nowhere")
+    expect(until).not_to_have_attribute("aria-invalid", "true")
+    create.click()
+    expect(retries).to_be_focused()  # it was folded away
+    expect(retries).to_have_accessible_description(re.compile("0"))
+
+
 def test_a_draft_is_in_its_address(dashboard: Dashboard) -> None:
     page = dashboard.open("/new?task=failing")
     page.get_by_role("button", name="Every").click()

@@ -1,5 +1,5 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { call } from "../../api/client";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { call, type ApiError } from "../../api/client";
 import { useAnswer } from "../../api/useAnswer";
 import { Button } from "../../components/Button";
 import { Occurrences } from "../../components/Occurrences";
@@ -9,7 +9,7 @@ import { base, go, href, place, setHash } from "../../router";
 import { toast, words } from "../../toasts";
 import { draftText } from "./address";
 import { bodyOf, scheduleOf, type Draft } from "./draft";
-import { errorsAt, Form } from "./Form";
+import { errorsAt, Form, hasField } from "./Form";
 import type { Tasks } from "./New";
 import { payloadFields } from "./schema";
 import { SnippetTabs } from "./SnippetTabs";
@@ -20,26 +20,35 @@ export const PAUSE = 350; // ms without a key pressed, before the server is aske
 export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
   const [draft, setDraft] = useState(first);
   const [isTried, setTried] = useState(false);
-  const [failure, setFailure] = useState("");
+  const [failure, setFailure] = useState<ApiError | null>(null);
   const isTooLong = useAddress(draft, draft !== first);
   const body = bodyOf(draft);
   const task = tasks.find((one) => one.name === draft.task);
   const isWhole = payloadFields(task?.schema)?.every((field) => !field.isRequired || field.name in draft.payload) ?? true;
-  const checked = useAnswer(draft.task && isWhole ? JSON.stringify(body) : null, (signal) => call("post", "/v1/jobs", { body: body as never, query: { dry_run: true } as never, signal }), PAUSE);
+  const checked = useAnswer(draft.task && (isWhole || isTried) ? JSON.stringify(body) : null, (signal) => call("post", "/v1/jobs", { body: body as never, query: { dry_run: true } as never, signal }), PAUSE);
   const create = async (): Promise<void> => {
     setTried(true);
-    if (!draft.task) return setFailure("Choose a task first.");
+    if (!draft.task) return setFailure({ ...NO_TASK });
     const answer = await call("post", "/v1/jobs", { body: body as never, headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) } });
-    if (!answer.ok) return setFailure(words(answer.error));
+    if (!answer.ok) return setFailure(answer.error);
     toast(`${answer.value.name ?? answer.value.task} is created.`);
     go(href(`/jobs/${answer.value.job_id}`));
   };
+  const form = useRef<HTMLDivElement>(null);
+  useEffect(() => { // the first field that is refused, as they stand on the page
+    if (!failure) return;
+    const wrong = form.current?.querySelector<HTMLElement>('[aria-invalid="true"]');
+    wrong?.closest("details")?.setAttribute("open", "");
+    wrong?.scrollIntoView({ block: "center" });
+    wrong?.focus({ preventScroll: true });
+  }, [failure]);
+  const errors = (checked.error ?? failure)?.errors ?? [];
   return (
     <>
       <PageHead title="New job" />
-      <div class="new">
-        <Form draft={draft} onDraft={setDraft} tasks={tasks} errors={checked.error?.errors ?? []} isTried={isTried} onSubmit={create}>
-          {failure && <p class="refusal" role="alert">{failure}</p>}
+      <div class="new" ref={form}>
+        <Form draft={draft} onDraft={(next) => (setFailure(null), setDraft(next))} tasks={tasks} errors={errors} isTried={isTried} onSubmit={create}>
+          {failure && <p class="refusal" role="alert">{notCreated(failure)}</p>}
           {isTooLong && <p class="hint">This draft is too long for the address of the page: it is lost when you leave or reload it.</p>}
           <div class="form-actions"><Button kind="primary" type="submit" changes="jobs">Create job</Button><a class="button plain" href={href("/jobs")}>Leave it</a></div>
         </Form>
@@ -51,6 +60,16 @@ export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
       </div>
     </>
   );
+}
+
+const NO_TASK: ApiError = { status: 422, title: "", detail: "", errors: [{ path: "task", code: "required", message: "Choose a task first." }] };
+
+/** Beside the button: what has no field of the form, and how many fields say what is wrong with them. */
+function notCreated(error: ApiError): string {
+  const atFields = error.errors.filter(hasField);
+  if (!atFields.length) return words(error);
+  const others = error.errors.filter((one) => !hasField(one));
+  return [`Not created: ${atFields.length === 1 ? "one field is" : `${atFields.length} fields are`} wrong.`, ...others.map((one) => (one.path ? `${one.path}: ${one.message}` : one.message))].join(" ");
 }
 
 /** Keeps the draft in the address, so that it survives a reload and can be sent to somebody. Whether it is too long for that. */

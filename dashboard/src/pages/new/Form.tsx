@@ -26,6 +26,12 @@ export function errorsAt(errors: FieldError[], path: string): string[] {
   return errors.filter((one) => one.path === path || one.path.startsWith(`${path}.`)).map((one) => (one.path === path ? one.message : `${one.path.slice(path.length + 1)}: ${one.message}`));
 }
 
+/** Whether the form has a place for this error. */
+export function hasField({ path }: FieldError): boolean {
+  const name = path.split(".")[0]!;
+  return ["task", "schedule", "payload"].includes(name) || FIELDS.some((field) => field.name === name);
+}
+
 export function typed(event: Event): string {
   return (event.currentTarget as HTMLInputElement).value;
 }
