@@ -168,6 +168,45 @@ class TestWhatIsAsked:
         assert 'Delete job 00000001 "greeting" and all its runs, results and logs? [y/N]' in shown
         assert [request.query for request in server.requests] == asked
 
+    @pytest.mark.parametrize(
+        ("asked", "sends", "said"),
+        [
+            (["edit", "--priority", "high"], "PATCH", "puts it back. Change the file or the code instead."),
+            (["edit", "--tag", "x"], "PATCH", "is refused when the job has no tag applied:shop. Keep the tag."),
+            (["cancel"], "DELETE", "creates it again. Take it out of the file or the code, or pause it instead."),
+        ],
+    )
+    def test_what_the_next_apply_undoes_is_said_before_and_asked_on_a_terminal(
+        self, stand_in: StandIn, asked: list[str], sends: str, said: str
+    ) -> None:
+        server = stand_in(lambda _: (200, JOB | {"tags": ["nightly", "applied:shop"]}))
+        verb, *options = asked
+        told = f'"greeting" is declared in the set shop: the next apply, or start of the code, {said}'
+
+        refused = on_a_terminal("jobs", verb, J1, *options, typed="n\n", ends=1, columns=300)
+        assert [request.method for request in server.requests] == ["GET"], "nothing is sent before the answer"
+        assert f"Job 00000001 {told}" in " ".join(refused.split())
+        assert "all the same? [y/N]" in refused
+        assert "Nothing was changed." in refused
+        for typed, yes in (("y\n", ()), ("", ("--yes",))):
+            server.requests.clear()
+            assert "is declared in" in on_a_terminal("jobs", verb, J1, *options, *yes, typed=typed)
+            assert [request.method for request in server.requests] == ["GET", sends]
+        in_a_script = command("jobs", verb, J1, *options, "--json")
+        assert (in_a_script.exit_code, in_a_script.stderr) == (0, f"Job {J1} {told}\n")
+
+    def test_where_a_job_is_declared_is_said_if_that_is_known_and_nothing_of_what_stays(
+        self, stand_in: StandIn
+    ) -> None:
+        stand_in(lambda _: (200, JOB | {"tags": ["applied:key:digest"]}))
+
+        assert command("jobs", "edit", J1, "--priority", "high").stderr == (
+            f'Job {J1} "greeting" is declared in code (key:digest): the next start puts it back. Change the code'
+            " instead.\n"
+        )
+        assert "creates it again" in command("jobs", "cancel", J1, "--purge").stderr
+        assert command("jobs", "pause", J1).stderr == ""
+
     def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, JOB))
 

@@ -14,7 +14,7 @@ from oncue.cli.completing import queue_names, task_names, words_with_commas
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
 from oncue.cli.groups import Group
-from oncue.cli.job_editing import edit_job
+from oncue.cli.job_editing import edit_job, tell_put_back
 from oncue.cli.job_export import JSON, export_jobs
 from oncue.cli.job_options import EDITED, JOB, NAMES, job_fields, payload_of, runs_once
 from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
@@ -170,6 +170,7 @@ def show(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
         on_each(given_jobs, lambda job: tell(client, jobs.show(job_id_of(client, job)), show_job, output), output)
 
 
+CREATED_AGAIN = "creates it again. Take it out of the file or the code, or pause it instead."
 EDIT = """\b
 Examples:
   oncue jobs edit greeting --schedule "0 7 * * *" --timezone Europe/Berlin
@@ -177,7 +178,8 @@ Examples:
   oncue jobs edit 84359e35 --if-match 3 --payload @new.json
 
 Fields without an option keep their values: --schedule keeps the time zone, --timezone the rest of the schedule. The
-changed fields are printed, old → new. Runs that have started do not change.
+changed fields are printed, old → new. Runs that have started do not change. A job that a file or code declares (tag
+applied:SET) is put back by the next apply: on a terminal you are asked first.
 """
 
 
@@ -185,8 +187,11 @@ changed fields are printed, old → new. Runs that have started do not change.
 @naming.JOBS
 @options(EDITED)
 @click.option("--if-match", metavar="VERSION", help="Edit only if this is still the job's version; see `show`.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before a declared job is changed.")
 @options(SERVER)
-def edit(url: str | None, output: Output, given_jobs: tuple[str, ...], if_match: str | None, **given: Any) -> None:
+def edit(
+    url: str | None, output: Output, given_jobs: tuple[str, ...], if_match: str | None, yes: bool, **given: Any
+) -> None:
     """Change fields of a job."""
     fields = job_fields(given, changing=True)
     if not fields and given["timezone"] is None:
@@ -194,7 +199,7 @@ def edit(url: str | None, output: Output, given_jobs: tuple[str, ...], if_match:
     with asking(url, as_json=output.as_json, names=NAMES) as client:
         on_each(
             given_jobs,
-            lambda job: edit_job(client, job_id_of(client, job), fields, given["timezone"], if_match, output),
+            lambda job: edit_job(client, job_id_of(client, job), fields, given["timezone"], if_match, output, yes=yes),
             output,
             NAMES,
         )
@@ -248,15 +253,17 @@ def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
     from oncue.client import jobs
 
     def act(job: str) -> None:
-        job_id = job_id_of(client, job)
+        there = client.jobs.get(job_id_of(client, job))
+        job_id, before = there.job_id, there.status
         if not purge:
-            before = None if output.as_data else client.jobs.get(job_id).status
+            if before in ("active", "paused"):
+                tell_put_back(there, CREATED_AGAIN, output, question="Cancel it all the same?", yes=which.yes)
             tell(
                 client, jobs.cancel(job_id), lambda job, _: say_sentence(cancelled(job, before, output), output), output
             )
             return
+        tell_put_back(there, CREATED_AGAIN, output)
         if not which.yes and sys.stdin.isatty():
-            there = client.jobs.get(job_id)
             confirm(f"Delete {job_shown(there, output)} and all its runs, results and logs?")
         tell(client, jobs.purge(job_id), lambda _, output: say(f"Purged job {id_shown(job_id, output)}."), output)
 

@@ -12,6 +12,7 @@ from oncue.domain.job import Job, JobStatus, Spec, definition_of
 from oncue.domain.time_input import is_relative
 
 TAG = "applied:"  # followed by the set's name: the tag of every declared job
+ALONE = "key:"  # before a key: the set of code without a name that has only the job with this key
 LARGEST_STAMP = 2**53 - 1  # what every reader of JSON can represent
 LIVE = (JobStatus.ACTIVE, JobStatus.PAUSED)
 _IN_ANY_ORDER = ("tags", "labels")

@@ -12,14 +12,13 @@ from typing import Any
 import msgspec
 
 from oncue.clock import SystemClock
-from oncue.domain.declared import TAG, relative_time
+from oncue.domain.declared import ALONE, TAG, relative_time
 from oncue.domain.definition import USUAL, define
 from oncue.domain.errors import Invalid, Problem, tried
 from oncue.domain.fields import text
 from oncue.tasks.places import BadDeclaration
 
 LONGEST_NAME = USUAL.tag - len(TAG)  # of a set: it is part of a tag
-ALONE = "key:"  # before a key: the name of the set that has only the job with this key
 
 
 class DeclaredSet(msgspec.Struct, frozen=True):
