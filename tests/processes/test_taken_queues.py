@@ -73,7 +73,7 @@ def test_a_worker_says_which_queues_of_its_tasks_it_does_not_take(
     until(lambda: said(member, "started"), "it starts", fleet.tell)
     [line] = until(lambda: said(member, "queues_not_taken"), "it says so", fleet.tell)
 
-    assert NOT_TAKEN in str(line["event"])
+    assert NOT_TAKEN in str(line["note"])
     assert line["queues"] == ["mail", "night"]
     assert said(member, "started")[0]["queues"] == ["default"]
 

@@ -50,7 +50,7 @@ BESIDE = ("objects", "master.key", "secrets", "admin.key")  # in the data direct
 @click.option("--drill", metavar="URL", help="Restore the backup into this empty database, and compare.")
 @json_option("Print the summary as an object.")
 def command(file: Path, drill: str | None, as_json: bool, **given: Any) -> None:
-    """Write the database to a file, while oncue runs."""
+    """Write the database to a file."""
     found, done = storing(partial(_backup, file, drill), given, as_json=as_json, read_only=True)
     if not as_json:
         _show(done)

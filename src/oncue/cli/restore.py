@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  oncue restore /backup/oncue-2026-11-19 --engine sqlite:////var/lib/oncue/oncue.db
+  oncue restore /backup/today --engine sqlite:////var/lib/oncue/oncue.db
   oncue restore today --engine 'postgresql://oncue_owner@db/shop?schema=oncue'
   oncue restore today --json
 

@@ -56,4 +56,9 @@ def _some(words: Sequence[str]) -> str:
 
 def log_not_taken(taken: Sequence[str], not_taken: Mapping[str, Sequence[str]]) -> None:
     if words := not_taken_in_words(taken, not_taken):
-        log.info(words[0].upper() + words[1:], kind="queues_not_taken", queues=list(not_taken))
+        log.info(
+            "A worker does not take all queues that its tasks name",
+            kind="queues_not_taken",
+            queues=list(not_taken),
+            note=words,
+        )
