@@ -13,6 +13,8 @@ def test_a_run_is_watched_live_with_its_log(dashboard: Dashboard, tmp_path: Path
     api, until = dashboard.api(), tmp_path / "until"
     page = dashboard.open("/runs")
     expect(page.get_by_text("Nothing has run yet.")).to_be_visible()
+    example = page.get_by_role("main").get_by_text(re.compile("^oncue jobs create --task (ok|failing) --wait$"))
+    expect(example).to_be_visible()
     run = api.run(api.job("slow", name="report", payload={"until": str(until), "lines": 300}), "running")
 
     page.get_by_role("link", name="report").click()

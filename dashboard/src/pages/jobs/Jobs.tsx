@@ -2,7 +2,9 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { useGet, usePaged } from "../../api/use";
 import type { Job } from "../../api/types";
+import { taskOptions } from "../../commands";
 import { Empty } from "../../components/Empty";
+import { Example } from "../../components/Example";
 import { Filters, type Filter } from "../../components/Filters";
 import { LookedBack } from "../../components/LookedBack";
 import { PageHead } from "../../components/PageHead";
@@ -79,5 +81,5 @@ function useLive(items: Job[], update: (change: (jobs: Job[]) => Job[]) => void,
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No job matches these filters." command="oncue jobs list" />;
-  return <Empty title="There are no jobs yet." command="oncue jobs create --task hello --schedule 'every 30s' --name greeting">Create one here, or with the command line:</Empty>;
+  return <Example title="There are no jobs yet." command={(example) => `oncue jobs create ${taskOptions(example)} --schedule 'every 30s' --name example`}>Create one here, or with the command line:</Example>;
 }

@@ -2,7 +2,9 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useGet, usePaged, type Paged } from "../../api/use";
 import type { Run } from "../../api/types";
+import { taskOptions } from "../../commands";
 import { Empty } from "../../components/Empty";
+import { Example } from "../../components/Example";
 import { Filters, type Filter } from "../../components/Filters";
 import { LookedBack } from "../../components/LookedBack";
 import { PageHead } from "../../components/PageHead";
@@ -67,7 +69,7 @@ export default function Runs() {
 function Nothing({ isFiltered, hasMore }: { isFiltered: boolean; hasMore: boolean }) {
   if (hasMore) return <Empty title="Nothing so far." />;
   if (isFiltered) return <Empty title="No run matches these filters." command="oncue runs list" />;
-  return <Empty title="Nothing has run yet." command="oncue jobs create --task hello --wait">Start something, and watch it here:</Empty>;
+  return <Example title="Nothing has run yet." command={(example) => `oncue jobs create ${taskOptions(example)} --wait`}>Start something, and watch it here:</Example>;
 }
 
 function useFilters(isUnfiltered: boolean): Filter[] {

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { useGet, usePaged } from "../../api/use";
-import { Empty } from "../../components/Empty";
+import { Example } from "../../components/Example";
 import { Filters } from "../../components/Filters";
 import { PageHead } from "../../components/PageHead";
 import { Table, type Column } from "../../components/Table";
@@ -13,6 +13,7 @@ import { href, query, setQuery } from "../../router";
 import { clock, duration, exact, localZone, now as present, readTime, second, zoneName } from "../../time";
 import { known } from "../../windows";
 import type { Schemas } from "../../api/types";
+import { taskOptions } from "../../commands";
 import { callJob } from "../../names";
 import { Lanes } from "./Lanes";
 import type { Coming } from "./load";
@@ -58,7 +59,7 @@ export default function Upcoming() {
       {(moved.length > 0 || skipped.length > 0) && <Turned moved={moved} skipped={skipped} />}
       {runs.error && <Trouble error={runs.error} onAgain={runs.reload} />}
       {rows.length > 0 && <Table label="Runs to come" columns={columnsOf(zone)} rows={rows} keyOf={(run) => `${run.job_id} ${run.at}`} isStale={runs.loading} onEnd={runs.more} />}
-      {!runs.loading && !runs.error && !runs.items.length && <Empty title="Nothing comes in this window." command="oncue jobs create --task hello --schedule '0 9 * * 1-5' --name greeting">A recurring job, for example:</Empty>}
+      {!runs.loading && !runs.error && !runs.items.length && <Example title="Nothing comes in this window." command={(example) => `oncue jobs create ${taskOptions(example)} --schedule '0 9 * * 1-5' --name example`}>A recurring job, for example:</Example>}
     </>
   );
 }
