@@ -28,7 +28,7 @@ async def offering(desk: Desk, offer: Offer | bytes = OFFER, *, draining: bool =
 
 async def why(desk: Desk, job: Any, of: str = "runs") -> Any:
     found = await desk.get(f"/{of}/{job['job_id']}/explain")
-    assert set(found) == {"state", "reason", "detail", "holder", "position"}
+    assert set(found) == {"state", "reason", "detail", "holder", "position", "until"}
     return found
 
 
@@ -39,9 +39,11 @@ async def reason(desk: Desk, job: Any, of: str = "runs") -> str:
 async def test_a_run_is_explained_from_waiting_to_finished(desk: Desk) -> None:
     store = desk.store
     job = await desk.create(schedule=rfc3339(store.at(MINUTE)))
-    assert await reason(desk, job) == "not_due"
+    ahead = await why(desk, job)
+    assert (ahead["reason"], ahead["until"]) == ("not_due", rfc3339(store.at(MINUTE)))
     store.advance(MINUTE)
-    assert await reason(desk, job) == "no_worker"
+    late = await why(desk, job)
+    assert (late["reason"], late["until"]) == ("no_worker", None)
     worker = await offering(desk)
     waits = await why(desk, job)
     assert (waits["state"], waits["reason"], waits["position"]) == ("queued", "no_capacity", 1)
@@ -55,6 +57,7 @@ async def test_a_run_is_explained_from_waiting_to_finished(desk: Desk) -> None:
     await store.fail(worker, run)
     retries = await why(desk, job)
     assert (retries["state"], retries["reason"]) == ("retrying", "not_due")
+    assert f"retries at {retries['until']}, in " in retries["detail"]
     store.advance(MINUTE)
     await store.beat(worker)
     await store.succeed(worker, await store.claim_one(worker, run.run_id))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 import click
 
 from oncue.cli.asking import tell_data
 from oncue.cli.output import Output, say_sentence
-from oncue.cli.printing import say, text
+from oncue.cli.printing import broken, say, text
+from oncue.cli.reasons import Reasons
 from oncue.cli.refusing import NOT_IN_TIME, refuse
 from oncue.cli.sentences import ended, id_shown
+from oncue.cli.showing import explained
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import SECOND, parse_duration
+from oncue.domain.plain_text import showable
 
 if TYPE_CHECKING:
-    from oncue.client import Client, Run
+    from oncue.client import Client, Run, WaitTimeout
 
 DELAYED = "A part of the log is not stored yet, because object storage is unavailable."
+TRACEBACK = "Traceback (most recent call last):\n"
 END_WITH_THE_RUN = {True: 0, False: 1}  # exit codes, by whether the run succeeded
 
 
@@ -49,16 +53,50 @@ def check_wait(wait: bool, timeout: float | None, option: str = "--timeout") -> 
         raise click.UsageError(f"{option} needs --wait: it limits how long the command waits.")
 
 
+class Folding:
+    """Shortens the tracebacks of a log for a terminal: of a new one the last place and the error stay."""
+
+    def __init__(self) -> None:
+        self._rest = ""  # a line that has no end yet
+        self._inside: list[str] | None = None  # the lines of a traceback so far
+        self._last: list[str] = []
+
+    def read(self, added: str, *, ends: bool = False) -> str:
+        """Return what to show now; with `ends`, also what was held back."""
+        *whole, self._rest = (self._rest + added).split("\n")
+        shown = [line for one in whole for line in self._folded(f"{one}\n")]
+        if ends or (self._inside is None and not TRACEBACK.startswith(self._rest)):
+            shown += [*(self._inside or ()), self._rest]
+            self._rest, self._inside = "", None
+        return "".join(shown)
+
+    def _folded(self, line: str) -> Sequence[str]:
+        if self._inside is None and line != TRACEBACK:
+            return (line,)
+        if self._inside is None or line.startswith(" "):
+            self._inside = [*(self._inside or ()), line]
+            return ()
+        found, self._inside = [*self._inside, line], None
+        before, self._last = self._last, found
+        if found == before:
+            return (f"Traceback as before: {line}",)
+        hidden = max((place for place, one in enumerate(found) if one.startswith('  File "')), default=1) - 1
+        more = f"  … {hidden} more lines, see `oncue runs logs`\n"
+        return (TRACEBACK, *([more] if hidden else ()), *found[1 + hidden :])
+
+
 def follow(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:
     """Print the log of a run as it grows, then its outcome. Returns whether it succeeded."""
     from oncue.client.waiting import LogFollowing
 
-    log = LogFollowing(run_id, None)
+    log, folding = LogFollowing(run_id, None), Folding() if output.for_people else None
 
-    def seen(_: Run[Any]) -> None:
-        say(log.read(client.ask(log.more())), nl=False)
+    def seen(run: Run[Any]) -> None:
+        added = log.read(client.ask(log.more()))
+        say(added if folding is None else folding.read(added, ends=run.final), nl=False)
 
-    succeeded = _waited(client, run_id, timeout, output, None if output.as_data else seen)
+    reasons = Reasons(client, run_id, output, lambda words: say_sentence(words, output, err=True))
+    succeeded = _waited(client, reasons, run_id, timeout, output, None if output.as_data else seen)
     if log.delayed:
         say(f"{DELAYED} Read it later with `oncue runs logs {id_shown(run_id, output)} --follow`.", err=True)
     return succeeded
@@ -67,7 +105,8 @@ def follow(client: Client, run_id: UUID, timeout: float | None, output: Output) 
 def wait_for(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:
     """Wait for a run, with a progress bar on terminals, and print its outcome. Returns whether it succeeded."""
     if not sys.stderr.isatty():
-        return _waited(client, run_id, timeout, output, None)
+        reasons = Reasons(client, run_id, output, lambda words: say_sentence(words, output, err=True))
+        return _waited(client, reasons, run_id, timeout, output, None)
     from rich.console import Console
     from rich.progress import Progress
 
@@ -82,18 +121,31 @@ def wait_for(client: Client, run_id: UUID, timeout: float | None, output: Output
             if run.final:
                 bar.stop()
 
-        return _waited(client, run_id, timeout, output, show)
+        def tell(words: str) -> None:
+            bar.console.print(showable(words), markup=False, highlight=False)
+
+        return _waited(client, Reasons(client, run_id, output, tell), run_id, timeout, output, show)
 
 
 def _waited(
-    client: Client, run_id: UUID, timeout: float | None, output: Output, seen: Callable[[Run[Any]], None] | None
+    client: Client,
+    reasons: Reasons,
+    run_id: UUID,
+    timeout: float | None,
+    output: Output,
+    show: Callable[[Run[Any]], None] | None,
 ) -> bool:
     from oncue.client import ServerUnreachable, WaitTimeout, runs
+
+    def seen(run: Run[Any]) -> None:
+        if show is not None:
+            show(run)
+        reasons.see(run)
 
     try:
         run = client.runs.wait(run_id, timeout, check=False, seen=seen)
     except WaitTimeout as late:
-        refuse(str(late), as_json=output.as_json, title="Not In Time", code=NOT_IN_TIME)
+        _refuse_late(late, reasons, output)
     except KeyboardInterrupt:
         shown = id_shown(run_id, output)
         say(f"Run {shown} continues. Wait for it with `oncue runs wait {shown}`.", err=True)
@@ -110,6 +162,15 @@ def _waited(
         if run.status == "succeeded" and run.result is not None:
             say(f"Result: {text(run.result, longest=None)}")
     return run.status == "succeeded"
+
+
+def _refuse_late(late: WaitTimeout, reasons: Reasons, output: Output) -> NoReturn:
+    """End the command, with the reason why the run has not ended."""
+    found = reasons.explanation()
+    lines = [str(late), *([] if found is None else [explained(found)])]
+    if output.for_people:
+        lines = [broken(line, indent="  ") for line in lines]
+    refuse(*lines, as_json=output.as_json, title="Not In Time", code=NOT_IN_TIME)
 
 
 def follow_log(client: Client, run_id: UUID, tail: int | None = None) -> None:

@@ -223,7 +223,11 @@ def show_run(run: Run, output: Output) -> None:
         say(f"\ntraceback of attempt {failed.number}\n{(failed.traceback or '').rstrip()}")
 
 
+def explained(found: Explanation) -> str:
+    return f"{found.reason}: {found.detail}"
+
+
 def show_explanation(found: Explanation, output: Output) -> None:
-    say_sentence(f"{found.reason}: {found.detail}", output)
+    say_sentence(explained(found), output)
     fields = [("state", found.state), ("blocked by", text(found.holder)), ("position", text(found.position))]
     print_fields("", fields)

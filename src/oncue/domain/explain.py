@@ -62,13 +62,16 @@ REASONS = {
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """One reason in words. `position` is the place in line, 1 for the next; `holder` is the run that blocks it."""
+    """One reason in words. `position` is the place in line, 1 for the next; `holder` is the run that blocks it; `until`
+    is when it is over, if that is known.
+    """
 
     state: str
     reason: Reason
     detail: str
     holder: RunId | None = None
     position: int | None = None
+    until: str | None = None
 
 
 class RunDiagnosis(msgspec.Struct, frozen=True):
@@ -186,15 +189,15 @@ def _after_loss(run: RunView) -> str:
 
 def _to_come(run: RunView, spec: Spec | None, state: Status, now: Instant) -> Explanation:
     """Explain a run that is not due: a retry waits for its backoff, another run for the start its rate limit gave."""
-    when = f"{_time(run.due)}, in {rough_length(run.due - now)}"
+    when, until = f"{_time(run.due)}, in {rough_length(run.due - now)}", _instant(run.due)
     rated = bool(run.held & Held.RATE)
     if run.failures + run.losses:
         later = f", or later: it then waits for {_rate(spec)}" if rated else ""
         detail = f"The last attempt did not succeed. The run retries at {when}{later}."
-        return Explanation(state, Reason.NOT_DUE, detail)
+        return Explanation(state, Reason.NOT_DUE, detail, until=until)
     if run.wanted <= now and not rated and spec is not None and spec.rate is not None:
-        return Explanation(state, Reason.RATE, f"Waiting for {_rate(spec)}. The run starts at {when}.")
-    return Explanation(state, Reason.NOT_DUE, f"Due at {when}.")
+        return Explanation(state, Reason.RATE, f"Waiting for {_rate(spec)}. The run starts at {when}.", until=until)
+    return Explanation(state, Reason.NOT_DUE, f"Due at {when}.", until=until)
 
 
 def _rate(spec: Spec | None) -> str:
@@ -326,7 +329,8 @@ def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] 
             return Explanation(job.status, Reason.QUEUE_PAUSED, _queue_is_paused(job.spec.queue))
         case JobStatus.ACTIVE:
             next_at = NEVER if cursor is None else cursor.next_at
-            return Explanation(job.status, Reason.NOT_DUE, _next(next_at, now))
+            until = _instant(next_at) if next_at > now else None
+            return Explanation(job.status, Reason.NOT_DUE, _next(next_at, now), until=until)
 
 
 def _next(next_at: Instant, now: Instant) -> str:
@@ -358,10 +362,14 @@ def _spec(run: RunView) -> Spec | None:
 
 def _time(at: Instant) -> str:
     """Format an instant, also one beyond the calendar, such as NEVER."""
+    return _instant(at) or "a time beyond the calendar"
+
+
+def _instant(at: Instant) -> str | None:
     try:
         return rfc3339(at)
     except OverflowError:
-        return "a time beyond the calendar"
+        return None
 
 
 def rough_length(length: int) -> str:

@@ -209,13 +209,15 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a run has or has not started. `holder` is the run that blocks it, `position` its position in the queue."""
+    """Why a run has or has not started. `holder` is the run that blocks it, `position` its position in the queue; \
+`until` is when the reason is over, if that is known."""
 
     state: str
     reason: str
     detail: str = ""
     holder: UUID | None = None
     position: int | None = None
+    until: datetime | None = None
 
 
 class PreviewedOccurrence(msgspec.Struct, frozen=True, kw_only=True):
