@@ -37,7 +37,7 @@ run: .venv/runtime.stamp .venv/dashboard.stamp ## start oncue with the example t
 	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
 .PHONY: demo
-demo: .venv/runtime.stamp .venv/dashboard.stamp ## fill a private store with hours of a believable fleet, and serve its dashboard
+demo: .venv/demo.stamp .venv/dashboard.stamp ## fill a private store with hours of a believable fleet, and serve its dashboard
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
@@ -159,11 +159,15 @@ clean: ## remove .venv and every cache
 	@$(PIP) --editable ".[postgres]"
 	@touch $@
 
-# The developer's set holds the runtime's, so it counts for both.
+.venv/demo.stamp: .venv/runtime.stamp
+	@$(PIP) --editable ".[conformance,postgres]"
+	@touch $@
+
+# The developer's set holds the others, so it counts for all.
 .venv/dev.stamp: pyproject.toml | .venv/bin/python
 	@echo "Installing oncue and its development tools into .venv ..." >&2
 	@$(PIP) --editable ".[dev]"
-	@touch .venv/runtime.stamp $@
+	@touch .venv/runtime.stamp .venv/demo.stamp $@
 
 .venv/dashboard.stamp: $(DASHBOARD) | .venv/runtime.stamp
 	@.venv/bin/python dashboard/build.py
@@ -173,7 +177,7 @@ clean: ## remove .venv and every cache
 .venv/ops.stamp: pyproject.toml | .venv/bin/python
 	@echo "Installing oncue, its development tools and the checkers of ops/ into .venv ..." >&2
 	@$(PIP) --editable ".[ops]"
-	@touch .venv/runtime.stamp .venv/dev.stamp $@
+	@touch .venv/runtime.stamp .venv/demo.stamp .venv/dev.stamp $@
 
 .venv/docs.stamp: .venv/runtime.stamp
 	@echo "Installing what builds the site of docs/ into .venv ..." >&2

@@ -1,13 +1,11 @@
-"""docs/coming-from: every sample of oncue runs as it is shown, and every command can be typed."""
+"""docs/coming-from: every sample of oncue runs as it is shown. Their commands are typed in tests/processes."""
 
 import asyncio
 import re
-import shlex
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import click
 import click.testing
 import pytest
 from tests.test_docs import ROOT, blocks
@@ -62,24 +60,6 @@ def test_options_of_tasks_are_options(page: Path) -> None:
 
     assert len(found) > 2
     assert len(list(names["tasks"])) == len(found)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_can_be_typed(page: Path) -> None:
-    shown = re.findall(r"^ *```sh\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    lines = [part for block in shown for line in block.splitlines() for part in re.split(r" [|>] ", line)]
-    typed = [line.strip() for line in (*lines, *samples(page)) if line.strip().startswith("oncue ")]
-    assert lines
-    for line in typed:
-        command: click.Command = main
-        words = shlex.split(line)[1:]
-        while isinstance(command, click.Group):
-            found = command.get_command(click.Context(main), words.pop(0))
-            assert found is not None, line
-            command = found
-        command.make_context("oncue", words)
-
-    assert typed
 
 
 def test_the_file_of_the_cron_page_is_what_import_prints(tmp_path: Path) -> None:

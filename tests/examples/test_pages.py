@@ -3,9 +3,6 @@
 import ast
 import inspect
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +12,7 @@ import click
 import httpx2
 import msgspec
 import pytest
-from tests.examples.server import EXAMPLES, PATIENCE, ROOT, Up, create, run_when
+from tests.examples.server import EXAMPLES, ROOT, create, run_when
 from tests.test_docs import PAGES, blocks, table
 
 from oncue.api.application import CALLS, OPEN_CALLS
@@ -42,47 +39,6 @@ API = ROOT / "docs" / "api.md"
 TASKS = ROOT / "docs" / "tasks.md"
 STATUSES = set(JobStatus)
 TOLD_IN_WORDS = {"task": "", "schedule": "now", "retry": "", "resources": ""}  # defaults that are no single value
-
-TYPED = {  # a block that is pasted as a whole, and what it shows
-    ("README.md", 0): "Hello, you!",
-    ("README.md", 1): '"result":"Hello, you!"',
-    ("examples/README.md", 0): '"status":"cancelled"',
-}
-
-
-@pytest.fixture
-def folder(oncue: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout in which somebody else has typed `make run`."""
-    (tmp_path / "examples").symlink_to(EXAMPLES)
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (tmp_path / ".oncue").symlink_to(oncue.key_file.parent)
-    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
-
-
-@pytest.mark.kills
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the pages use curl")
-@pytest.mark.parametrize(("page", "place", "seen"), [(*where, seen) for where, seen in TYPED.items()])
-def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, folder: Path, page: str, place: int, seen: str) -> None:
-    block = blocks(ROOT / page, "sh")[place].replace("http://127.0.0.1:8470", oncue.address)
-
-    pasted = ["bash", "-euo", "pipefail", "-c", block]
-    ran = subprocess.run(pasted, cwd=folder, check=True, timeout=PATIENCE, capture_output=True, text=True)
-
-    assert seen in ran.stdout
-
-
-@pytest.mark.kills
-def test_the_program_on_the_first_page_runs_as_it_is(folder: Path) -> None:
-    [program] = [block for block in blocks(ROOT / "README.md", "python") if "Client()" in block]
-
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, check=True, timeout=PATIENCE, capture_output=True, text=True
-    )
-
-    assert ran.stdout == "succeeded Hello, you!\n"
 
 
 class TestRunning:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import select
-import socket
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingTCPServer
-from threading import Thread
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Any
 
 import pytest
 from examples.fastapi_shop import app, send_receipt, tasks
 from fastapi.testclient import TestClient
 from tests.client.server import key_of
 from tests.examples.server import Up, up
+from tests.processes.loopback import Counting
 
 from oncue import Tasks
 from oncue.client import AsyncClient, Client, NotFound, OncueApiError
@@ -32,38 +28,6 @@ SENT = "receipt for order 7 sent to you@example.org"
 @pytest.fixture
 def oncue_tasks() -> Tasks:
     return tasks
-
-
-class Counting(ThreadingTCPServer):
-    """Stands before a server, and counts who comes. Leaving the block waits until all have gone."""
-
-    def __init__(self, server: str) -> None:
-        super().__init__(("127.0.0.1", 0), Relayed)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.behind = urlsplit(server)
-        self.visits = 0
-
-    def __enter__(self) -> Self:
-        Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-
-class Relayed(BaseRequestHandler):
-    def handle(self) -> None:
-        assert isinstance(self.server, Counting)
-        self.server.visits += 1
-        visitor = self.request
-        with socket.create_connection((self.server.behind.hostname, self.server.behind.port)) as server:
-            to = {visitor: server, server: visitor}
-            while True:
-                for one in select.select(list(to), [], [])[0]:
-                    if not (data := one.recv(65536)):
-                        return
-                    to[one].sendall(data)
 
 
 @pytest.fixture(scope="module")
