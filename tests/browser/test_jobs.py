@@ -37,6 +37,7 @@ def test_a_job_whose_last_run_is_dead_is_failing(dashboard: Dashboard) -> None:
     expect(row).to_contain_text("failing")
 
 
+IS_WHOLE = "(link) => [...link.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)"
 WIDTHS = pytest.mark.parametrize("width", [390, 1280])
 
 
@@ -72,16 +73,21 @@ def test_what_has_no_name_is_called_by_its_task(dashboard: Dashboard, width: int
     api = dashboard.api()
     job = api.job("failing", schedule={}, max_retries=0)
     api.run_when(job["job_id"], "dead")
+    api.job(schedule="every 5h", name="sales of every five hours")
     context = {"viewport": {"width": width, "height": 844}, "permissions": ["clipboard-read", "clipboard-write"]}
     page = dashboard.open("/jobs", **context)
     called = f"failing …{job['job_id'][-8:]}"
-    for path in ("/jobs", "/runs", "/failures/letters"):
+    places = (
+        ("/jobs", called),
+        ("/runs", called),
+        ("/failures/letters", called),
+        ("/upcoming", "sales of every five hours"),
+    )
+    for path, name in places:
         dashboard.visit(page, path)
-        link = page.get_by_role("main").get_by_role("link", name=called)
+        link = page.get_by_role("main").get_by_role("link", name=name).first
         expect(link).to_be_visible()
-        assert link.evaluate(
-            "(link) => [...link.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)"
-        )
+        assert link.evaluate(IS_WHOLE), path
     for kind in ("runs", "jobs"):
         dashboard.visit(page, f"/{kind}/{job['job_id']}")
         expect(page.get_by_role("heading", name=called)).to_be_visible()

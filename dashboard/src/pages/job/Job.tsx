@@ -69,7 +69,7 @@ function Facts({ job }: { job: JobType }) {
       {job.next_run_at && job.status === "active" && <span>next <b><When at={job.next_run_at} zone={job.schedule.timezone} focusable /></b></span>}
       {job.queue !== "default" && <span><span class="faint">queue</span> {job.queue}</span>}
       {job.tags.map((tag) => <a key={tag} class="tag" href={href("/jobs", { tag })}>{tag}</a>)}
-      <span class="faint"><code title={job.job_id}>…{job.job_id.slice(-8)}</code><Copy text={job.job_id} what="the id" /></span>
+      <span class="faint"><code>{job.job_id}</code><Copy text={job.job_id} what="the id" /></span>
     </p>
   );
 }

@@ -137,10 +137,10 @@ function columnsOf(zone: string | undefined): Column<Coming>[] {
   return [
     { head: "In", width: "6rem", cell: (run) => <When at={run.at} zone={run.timezone ?? undefined} /> },
     { head: zoneName() === localZone ? "Your clock" : zoneName(), width: "8.5rem", phoneWidth: "6.5rem", cell: (run) => <span class="number">{clock(Date.parse(run.at), zoneName(), present())}</span> },
-    { head: "Its schedule’s clock", width: "17rem", wide: true, cell: (run) => <span class="cut faint" title={exact(Date.parse(run.at), run.timezone ?? "UTC")}>{clock(Date.parse(run.at), run.timezone ?? zone ?? "UTC", present())} {run.timezone}</span> },
+    { head: "Its schedule’s clock", width: "14rem", wide: true, cell: (run) => <span class="cut faint" title={exact(Date.parse(run.at), run.timezone ?? "UTC")}>{clock(Date.parse(run.at), run.timezone ?? zone ?? "UTC", present())} {run.timezone}</span> },
     { head: "Job", cell: (run) => <a class="main-link" href={href(`/jobs/${run.job_id}`)}><Name of={callJob({ ...run, name: run.job_name })} /></a> },
-    { head: "Task", width: "14%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
-    { head: "Queue", width: "9%", wide: true, cell: (run) => <span class="cut">{run.queue}</span> },
-    { head: "Note", width: "22%", wide: true, cell: (run) => <span class="cut faint" title={run.note ?? undefined}>{run.note}</span> },
+    { head: "Task", width: "12%", wide: true, cell: (run) => <span class="cut">{run.task}</span> },
+    { head: "Queue", width: "9%", wide: "very", cell: (run) => <span class="cut">{run.queue}</span> },
+    { head: "Note", width: "18%", wide: true, cell: (run) => <span class="cut faint" title={run.note ?? undefined}>{run.note}</span> },
   ];
 }
