@@ -165,6 +165,37 @@ def test_an_edit_shows_what_it_moves(dashboard: Dashboard) -> None:
     expect(page.get_by_role("table", name="Audit log")).to_contain_text("edited it")
 
 
+def test_what_the_next_apply_undoes_is_said_before(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    at_half_past_two = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    sets = {"shop": "the set shop: the next apply, or start of the code,", "key:b": "code key:b: the next start"}
+    for key, name in zip("ab", sets, strict=True):
+        api.call(
+            "POST", "/jobs/apply", json={"set": name, "jobs": [{"key": key, "task": "ok", "schedule": "every 9h"}]}
+        )
+    for key, told in zip("ab", sets.values(), strict=True):
+        job = api.call("GET", f"/jobs/by-key/{key}")
+        page = dashboard.open(f"/jobs/{job['job_id']}/edit")
+        expect(page.get_by_role("note")).to_contain_text(f"Declared in {told} puts the job back. Change the")
+        dashboard.visit(page, f"/jobs/{job['job_id']}")
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text(f"Declared in {told} creates the job again.")
+        expect(page.get_by_role("dialog")).to_contain_text("or pause it instead")
+        page.keyboard.press("Escape")
+    dashboard.visit(page, f"/jobs/{job['job_id']}/edit")
+    page.get_by_label("Tags").fill("mine")
+    expect(page.get_by_role("note")).to_contain_text("is refused when the job has no tag applied:key:b. Keep the tag.")
+    other = api.job(schedule=at_half_past_two)
+    dashboard.visit(page, f"/jobs/{other['job_id']}/edit")
+    page.get_by_label("Cron", exact=True).fill("35 2 * * *")
+    effect = page.get_by_label("What the change does")
+    expect(effect).to_contain_text(re.compile("does not exist|of the two|comes twice"))
+    expect(page.get_by_role("note")).to_have_count(0)
+    page.get_by_label("Cron", exact=True).fill("35 5 * * *")
+    expect(effect).to_contain_text("at 05:35 every day")
+    expect(effect).not_to_contain_text("clock change")
+
+
 def test_a_change_by_somebody_else_is_told_and_both_are_kept(dashboard: Dashboard) -> None:
     api = dashboard.api()
     job = api.job(schedule=AT_NINE, name="daily")

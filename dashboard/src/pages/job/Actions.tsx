@@ -5,6 +5,7 @@ import { command, quoted } from "../../commands";
 import { Button } from "../../components/Button";
 import { ask } from "../../components/Confirm";
 import { Copy } from "../../components/Copy";
+import { Declared } from "../../components/Declared";
 import { Dialog } from "../../components/Dialog";
 import { Field } from "../../components/Field";
 import { href } from "../../router";
@@ -37,7 +38,12 @@ function askToCancel(job: Job, name: string, after: () => void): void {
   const id = job.job_id;
   ask({
     title: `Cancel ${name}?`,
-    hits: <p>No run of this job starts any more, and those that are running are stopped. This cannot be undone.</p>,
+    hits: (
+      <>
+        <p>No run of this job starts any more, and those that are running are stopped. This cannot be undone.</p>
+        <Declared tags={job.tags} does="creates the job again" instead={(where) => `Take it out of ${where}, or pause it instead.`} />
+      </>
+    ),
     command: command("jobs cancel", [id]),
     label: "Cancel the job",
     isDangerous: true,

@@ -1,10 +1,8 @@
-import { call } from "../../api/client";
 import { useGet } from "../../api/use";
-import { useAnswer } from "../../api/useAnswer";
 import type { Job, Run, Schemas } from "../../api/types";
 import { Button } from "../../components/Button";
 import { Choice } from "../../components/Choice";
-import { changeWords, clockChanges } from "../../components/clockchanges";
+import { NextChange } from "../../components/NextChange";
 import { Lane, placed, Timeline } from "../../components/Timeline";
 import { Trouble } from "../../components/Trouble";
 import { When } from "../../components/When";
@@ -18,8 +16,6 @@ import { useJobRuns, useMinute } from "./useJobRuns";
 
 const WINDOWS = ["1h", "6h", "24h", "7d", "30d"];
 const MOST = 300; // of each kind
-const YEAR = 366 * 86_400_000;
-const DAY = 86_400_000;
 
 type Upcoming = Schemas["UpcomingRun"];
 type Span = { from: number; to: number };
@@ -51,7 +47,7 @@ export function TimelineTab({ job }: { job: Job }) {
       <Honesty runs={runs.length} coming={coming} />
       <div class="beside">
         <NextRuns job={job} />
-        <NextChange job={job} zone={zone} />
+        <NextChange schedule={job.schedule} zone={zone} />
       </div>
     </>
   );
@@ -118,30 +114,5 @@ function Honesty({ runs, coming }: { runs: number; coming: { items: Upcoming[]; 
       {coming.isCut && last && <>Coming runs are shown up to <When at={last.at} as="clock" focusable />, {MOST} of them. </>}
       Choose a shorter window to see all.
     </p>
-  );
-}
-
-/** What the next clock change does to this schedule, before it happens. */
-function NextChange({ job, zone }: { job: Job; zone: string }) {
-  const day = Math.floor(now() / DAY) * DAY;
-  const [change] = job.schedule.every ? [] : clockChanges(zone, day, day + YEAR);
-  const key = change ? JSON.stringify([job.schedule, change.at]) : null;
-  const around = useAnswer(key, (signal) => call("post", "/v1/schedules/preview", { body: { schedule: job.schedule as never, count: 100, after: new Date(change!.at - DAY).toISOString() }, signal }));
-  if (job.schedule.every) return <section class="facts-box"><h2>Clock changes</h2><p>An interval counts real time: daylight saving does not change it, and its time on the clock moves.</p></section>;
-  if (!change) return <section class="facts-box"><h2>Clock changes</h2><p>The clocks of {zone} do not change in the coming year.</p></section>;
-  const touched = around.data?.occurrences.filter((one) => one.note && Math.abs(Date.parse(one.at) - change.at) < DAY) ?? [];
-  return (
-    <section class="facts-box">
-      <h2>Next clock change</h2>
-      <p><When at={change.at} zone={zone} focusable />: {changeWords(change)} ({zone}).</p>
-      {around.data && (
-        <ul class="notes">
-          {touched.map((one) => <li key={one.at}><span class="number">{one.local.slice(0, 16).replace("T", " ")}:</span> {one.note}</li>)}
-          {around.data.skipped.map((note) => <li key={note}>{note}</li>)}
-          {!touched.length && !around.data.skipped.length && <li>It moves, drops or repeats no run of this schedule.</li>}
-        </ul>
-      )}
-      <p><Button onClick={() => setQuery({ at: String(change.at), window: "24h" })}>Show it on the timeline</Button></p>
-    </section>
   );
 }

@@ -4,8 +4,10 @@ import { useGet } from "../../api/use";
 import { useAnswer } from "../../api/useAnswer";
 import type { Job, Schemas } from "../../api/types";
 import { Button } from "../../components/Button";
+import { Declared, isDeclared } from "../../components/Declared";
 import { Diff } from "../../components/Diff";
 import { Empty } from "../../components/Empty";
+import { NextChange } from "../../components/NextChange";
 import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
 import { useEvents } from "../../live";
@@ -61,6 +63,7 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
   const type = (next: Draft): void => (drafts.set(key, { version: job.version, draft: next }), setDraft(next));
   const body = changesOf(start.draft, draft);
   const hasChanges = Object.keys(body).length > 0;
+  const lost = body.tags && job.tags.find((tag) => isDeclared(tag) && !(body.tags as string[]).includes(tag));
   const isBehind = (newest.job.version ?? 0) > (job.version ?? 0);
   const preview = useAnswer(hasChanges && !isBehind ? JSON.stringify([job.version, body]) : null, (signal) => call("post", "/v1/jobs/{id}/preview", { path: { id: job.job_id }, body: body as never, signal }), PAUSE);
   const save = async (): Promise<void> => {
@@ -85,6 +88,7 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
       <div class="new">
         <Form key={round} draft={draft} onDraft={type} tasks={tasks} errors={preview.error?.errors ?? []} isTried={false} isEdit onSubmit={save}>
           {failure && <p class="refusal" role="alert">{failure}</p>}
+          <Declared tags={job.tags} does={lost ? `is refused when the job has no tag ${lost}` : "puts the job back"} instead={(where) => (lost ? "Keep the tag." : `Change ${where} instead.`)} />
           <div class="form-actions"><Button kind="primary" type="submit" changes="jobs" disabled={!hasChanges || isBehind}>Save the change</Button><a class="button plain" href={href(`/jobs/${job.job_id}`)} onClick={forget}>Leave it</a></div>
         </Form>
         <aside class="preview" aria-label="What the change does">
@@ -103,6 +107,7 @@ function Effect({ preview, isStale, isPaused }: { preview: Preview; isStale: boo
   return (
     <div class={isStale ? "effect is-stale" : "effect"} aria-live="polite">
       <ScheduleDiff preview={preview} isPaused={isPaused} />
+      <NextChange schedule={preview.job.schedule} zone={preview.job.schedule.timezone ?? "UTC"} beyond={Date.parse(preview.after.occurrences.at(-1)?.at ?? "") || 0} />
       {fields.length > 0 && (
         <section class="told">
           <h2>{fields.length === 1 ? "One field changes" : `${fields.length} fields change`}</h2>
