@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from oncue.cli.main import main
-from oncue.domain.calendar import Calendar, to_cron
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import ClassId, JobId, UserNumber
 from oncue.domain.instants import HOUR, MINUTE, Instant, moment, parse_instant
@@ -22,7 +21,7 @@ from oncue.domain.lane import FREE, Held
 from oncue.domain.planning import DueJob, Plan, plan
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import MOVES, Status
-from oncue.domain.schedule import Asked, describe_schedule, parse_schedule
+from oncue.domain.schedule import Asked, Calendar, describe_schedule, parse_schedule, to_cron
 from oncue.metrics.cluster_table import CLUSTER_METRICS
 from oncue.metrics.metric import Metric
 from oncue.metrics.table import METRICS

@@ -20,7 +20,7 @@ from oncue.domain.job import decode_spec
 from oncue.domain.load import Load, show_load
 from oncue.domain.placement import ClassKey, Offer, Resources, mismatch, show_offer
 from oncue.domain.run import Claimed, Settlement
-from oncue.domain.run_log import PARTS
+from oncue.domain.run_parts import PARTS
 from oncue.engines.port import Member, Task, Worker
 from oncue.testing.conformance.store import Store
 

@@ -18,11 +18,11 @@ from tests.api.test_metrics import TOKEN, calling, get, settings  # noqa: F401  
 from oncue.api import cluster_metrics
 from oncue.api.application import Application
 from oncue.api.cluster_metrics import MOST_QUEUES, SHARED_FOR, ClusterMetrics
-from oncue.domain.audit_progress import TURN, Progress
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey, Offer, show_offer
+from oncue.domain.self_audit import TURN, Progress
 from oncue.engines.port import ClassGauge, Count, Finding, Gauges, Member, Turn, Worker
 from oncue.metrics.cluster_table import CLUSTER_METRICS
 from oncue.settings import Settings

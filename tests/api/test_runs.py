@@ -14,7 +14,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.job import decode_spec
 from oncue.domain.run import State
-from oncue.domain.run_log import PARTS, caught_up, delayed, waits
+from oncue.domain.run_parts import PARTS, caught_up, delayed, waits
 from oncue.engines.port import Hint, Topic, Worker
 
 

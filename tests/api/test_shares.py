@@ -24,8 +24,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.preview import CUT_OFF
-from oncue.domain.schedule import Schedule, parse_schedule
-from oncue.domain.schedule_fields import read_schedule
+from oncue.domain.schedule import Schedule, parse_schedule, read_schedule
 from oncue.engines.port import Role
 from oncue.testing.clock import FakeClock
 from oncue.testing.logs import capture_logs

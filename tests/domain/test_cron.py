@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domain.cron_oracle import at, day_matches, matcher, shown
 
-from oncue.domain import cron_days
+from oncue.domain import cron
 from oncue.domain.cron import Cron, next_after, parse_cron
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import NEVER, SECOND, Instant, instant, moment
@@ -282,14 +282,14 @@ def test_never_depends_on_the_years() -> None:
 def test_never_is_found_out_with_a_year_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The work, not the wall clock: fourteen calendars at most, however long the search would have gone on."""
     looked_at = []
-    days_of_year = cron_days._days_of_year
+    days_of_year = cron._days_of_year
 
     def counted(rule: object, leap: bool, new_year: int) -> int:
         looked_at.append((leap, new_year))
         return days_of_year(rule, leap, new_year)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cron_days, "_days_of_year", counted)
-    cron_days.days_by_year.cache_clear()
+    monkeypatch.setattr(cron, "_days_of_year", counted)
+    cron.days_by_year.cache_clear()
     refusal("0 0 31 2 *")
     assert len(looked_at) == len(set(looked_at)) == 14
 

@@ -8,7 +8,7 @@ import pytest
 from tests.domain.cron_oracle import at
 
 from oncue.domain.cron import DstFold, DstGap, next_after, parse_cron
-from oncue.domain.cron_notes import note_on, skipped_between, swallowed
+from oncue.domain.cron.text import note_on, skipped_between, swallowed
 from oncue.domain.instants import NEVER, Instant
 
 BERLIN, APIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Apia")

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from oncue.domain.cron import Cron, parse_cron
-from oncue.domain.cron_text import describe
+from oncue.domain.cron.text import describe
 from oncue.domain.errors import Invalid
 
 

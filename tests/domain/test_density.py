@@ -1,7 +1,7 @@
 """How many runs come in each step: in all, and of the largest groups."""
 
-from oncue.domain.density import Density, Part, counted, in_all, largest
 from oncue.domain.instants import Instant
+from oncue.domain.upcoming import Density, Part, counted, in_all, largest
 
 A, B, C = ("a",), ("b",), ("c",)
 

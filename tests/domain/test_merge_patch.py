@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from oncue.domain.merge_patch import patched
+from oncue.domain.edits import patched
 
 RFC = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

@@ -1,6 +1,6 @@
 """Sums over runs."""
 
-from oncue.domain.run_stats import outcomes, spread
+from oncue.domain.run_parts import outcomes, spread
 
 ENDS = ("succeeded", "dead", "cancelled")
 

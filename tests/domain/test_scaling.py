@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
-from oncue.domain.load import Load
-from oncue.domain.scaling import DRAIN, TARGET, DueWork, desired_workers, utilisation
+from oncue.domain.load import DRAIN, TARGET, DueWork, Load, desired_workers, utilisation
 
 SLOTS = 100
 RUN = Duration(SECOND)

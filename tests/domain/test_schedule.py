@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncue.domain.calendar import Calendar, to_cron
 from oncue.domain.cron import DstFold, DstGap
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, parse_instant
 from oncue.domain.schedule import (
     Asked,
+    Calendar,
     Kind,
     Schedule,
     describe_schedule,
@@ -22,6 +22,7 @@ from oncue.domain.schedule import (
     next_occurrence,
     occurrences,
     parse_schedule,
+    to_cron,
 )
 
 NOW = parse_instant("2027-01-31T09:00:00Z")

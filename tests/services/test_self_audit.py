@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from oncue.domain import audit_progress
-from oncue.domain.audit_progress import TURN, read_progress
+from oncue.domain import self_audit as decisions
 from oncue.domain.ids import occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.policy import CatchUp
-from oncue.domain.self_audit import Check
+from oncue.domain.self_audit import TURN, Check, read_progress
 from oncue.engines.port import Finding
 from oncue.services import self_audit
 from oncue.services.attempts import DOES_NOT_STOP
@@ -272,8 +271,8 @@ async def test_what_retention_has_dropped_is_no_finding(store: Store, logged: li
 async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_progress, "SMALLEST_PAGE", 2)
-    monkeypatch.setattr(audit_progress, "LARGEST_PAGE", 2)
+    monkeypatch.setattr(decisions, "SMALLEST_PAGE", 2)
+    monkeypatch.setattr(decisions, "LARGEST_PAGE", 2)
     for _ in range(5):
         await store.recurring(every=DAY)
     audits = [SelfAudit(store.engine, store.clock, LEASE, KEPT) for _ in range(2)]  # any process does the next step
@@ -287,7 +286,7 @@ async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
 
 
 def test_a_position_that_cannot_be_read_begins_anew() -> None:
-    assert read_progress(b"").page == read_progress(b"\xff").page == audit_progress.SMALLEST_PAGE
+    assert read_progress(b"").page == read_progress(b"\xff").page == decisions.SMALLEST_PAGE
 
 
 def key(identifier: Any, engine_name: str) -> str:

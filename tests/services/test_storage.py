@@ -21,7 +21,7 @@ from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
 from oncue.domain.keys import key_hash, make_key
 from oncue.domain.reference import Kind, Reference, read_reference
 from oncue.domain.run import Claimed, RunView, State
-from oncue.domain.run_log import NOTES
+from oncue.domain.run_parts import NOTES
 from oncue.engines.port import Key, Role, StoredObject
 from oncue.engines.port.history import LOG_INLINE
 from oncue.executors import capture

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oncue.api.scaling import Scaling
 from oncue.clock import Clock
-from oncue.domain.audit_progress import TURN, read_progress
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import read_offer
-from oncue.domain.self_audit import Check
+from oncue.domain.self_audit import TURN, Check, read_progress
 from oncue.engines.outbox_values import OutboxState
 from oncue.engines.port import Count, Engine, Gauges, QueueGauge
 from oncue.metrics import cluster_table as table

@@ -16,8 +16,7 @@ from oncue.api.http.reading import read_object
 from oncue.api.jobs import snapshot
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
-from oncue.domain.differing import definition_changes
-from oncue.domain.edited import changed, withdrawn
+from oncue.domain.edits import changed, definition_changes, withdrawn
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, takes
 from oncue.domain.instants import Instant

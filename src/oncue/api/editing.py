@@ -20,12 +20,12 @@ from oncue.api.jobs import changed_by, path_key, shown, snapshot
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.domain import change
-from oncue.domain.edited import changed
+from oncue.domain.edits import changed
 from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
-from oncue.domain.schedule_fields import KINDS, rescheduled
+from oncue.domain.schedule import KINDS, rescheduled
 from oncue.engines.port import Created
 from oncue.intake.definitions import checked, in_trace
 from oncue.intake.edits import decide, in_step, is_so, is_stored, store_edit, until_settled

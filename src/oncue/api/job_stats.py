@@ -16,7 +16,7 @@ from oncue.api.shared.context import Api
 from oncue.api.views import ShownEndedRun, ended_run
 from oncue.domain.fields import Reader
 from oncue.domain.run import State, Status
-from oncue.domain.run_stats import outcomes, spread
+from oncue.domain.run_parts import outcomes, spread
 
 USUAL, MOST = 200, 1_000  # runs
 PARAMETERS: Mapping[str, Reader] = {"last": number(1, MOST, USUAL)}

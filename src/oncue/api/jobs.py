@@ -22,7 +22,7 @@ from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogg
 from oncue.api.shared.payloads import LOST, OWN_PAYLOAD, Replacement, read_replacement, replaced
 from oncue.domain import change
 from oncue.domain.change import JobChange
-from oncue.domain.edited import changed
+from oncue.domain.edits import changed
 from oncue.domain.errors import Conflict, Invalid, NotFound, ObjectLost, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId

@@ -22,7 +22,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, Duration, rfc3339
 from oncue.domain.reference import read_reference
 from oncue.domain.run import RunView
-from oncue.domain.run_log import NOTES, delayed, last_of, next_start, start_of, waiting
+from oncue.domain.run_parts import NOTES, delayed, last_of, next_start, start_of, waiting
 from oncue.engines.port import LogPart
 from oncue.storage.compression import decompress
 

@@ -16,9 +16,8 @@ from oncue.domain.definition import USUAL
 from oncue.domain.fields import Reader, text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import SECOND, Duration
-from oncue.domain.load import Load, read_load
+from oncue.domain.load import DueWork, Load, desired_workers, read_load, utilisation
 from oncue.domain.placement import Offer, read_offer
-from oncue.domain.scaling import DueWork, desired_workers, utilisation
 from oncue.engines.gauges import ClassGauge, Gauges
 
 PARAMETERS: Mapping[str, Reader] = {"queue": text(USUAL.queue)}

@@ -15,8 +15,7 @@ from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, instant, read_fields, whole
 from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN
-from oncue.domain.schedule import parse_schedule
-from oncue.domain.schedule_fields import read_schedule
+from oncue.domain.schedule import parse_schedule, read_schedule
 
 ASKED: Mapping[str, Reader] = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": instant}
 NULLABLE = frozenset({"after"})

@@ -36,7 +36,7 @@ from oncue.domain.explain import Reason
 from oncue.domain.fields import Reader, Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.naming import Match
-from oncue.domain.schedule_fields import SCHEDULE
+from oncue.domain.schedule import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Session, User

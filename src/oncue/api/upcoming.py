@@ -21,8 +21,7 @@ from oncue.api.listing import Wanted, instant, page, read_query, wanted_page
 from oncue.api.problems import open_runs
 from oncue.api.series import STEPS
 from oncue.api.shared.context import Api
-from oncue.domain.cron_notes import Skipped
-from oncue.domain.density import Density, Group, Part, counted, in_all, largest
+from oncue.domain.cron.text import Skipped
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, choice, duration, text
 from oncue.domain.ids import ClassId, JobId, RunId
@@ -30,7 +29,19 @@ from oncue.domain.instants import DAY, LONG_AGO, MICROSECOND, NEVER, SECOND, Dur
 from oncue.domain.job import JobStatus, Spec
 from oncue.domain.placement import NOTICE_CLASS, ClassKey
 from oncue.domain.preview import occurrence_at, skipped_in
-from oncue.domain.upcoming import Coming, Recurring, alike, instants, upcoming
+from oncue.domain.upcoming import (
+    Coming,
+    Density,
+    Group,
+    Part,
+    Recurring,
+    alike,
+    counted,
+    in_all,
+    instants,
+    largest,
+    upcoming,
+)
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import CursorRow, JobQuery, Page
 from oncue.engines.series import MOST_POINTS

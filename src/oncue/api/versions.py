@@ -14,7 +14,7 @@ from oncue.api.http.auth import Caller
 from oncue.api.jobs import snapshot
 from oncue.api.listing import page, wanted_page
 from oncue.api.shared.context import Api
-from oncue.domain.differing import as_sent, definition_changes
+from oncue.domain.edits import as_sent, definition_changes
 from oncue.domain.ids import JobId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot

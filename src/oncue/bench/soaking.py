@@ -20,8 +20,8 @@ from oncue.bench.sampling import FINER, Sampling
 from oncue.bench.stand import PROGRESS_TIMEOUT, WORK, Stand, placed, reached
 from oncue.bench.writing import AHEAD, batch_due, steady
 from oncue.client import Finding
-from oncue.domain.audit_progress import TURN, read_progress
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
+from oncue.domain.self_audit import TURN, read_progress
 
 SAMPLES = 40  # at least
 SAMPLE_INTERVAL = Duration(10 * SECOND)  # between two samples, at most

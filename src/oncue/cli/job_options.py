@@ -13,7 +13,7 @@ from oncue.cli.completing import queue_names, task_names
 from oncue.cli.printing import say
 from oncue.cli.time_option import is_local, local_zone
 from oncue.domain.plain_json import not_plain
-from oncue.domain.schedule_fields import rescheduled
+from oncue.domain.schedule import rescheduled
 
 _KEY = click.option("--key", help="Your own stable key, unique among your jobs.")
 JOB = (

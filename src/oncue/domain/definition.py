@@ -21,8 +21,7 @@ from oncue.domain.notify import Entry, read_notify
 from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Priority, Resources
 from oncue.domain.plain_json import DEEPEST, has_more_values, not_plain
 from oncue.domain.policy import CatchUp, OnLeftBehind, OnLost, Overlap, Retry
-from oncue.domain.schedule import parse_schedule
-from oncue.domain.schedule_fields import read_schedule, readable
+from oncue.domain.schedule import parse_schedule, read_schedule, readable
 from oncue.shapes.jobs import JobFields, Range
 
 MOST_AT_A_TIME = 100_000

@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 
 from oncue.domain.cron import DstGap
-from oncue.domain.cron_notes import skipped_between, swallowed
+from oncue.domain.cron.text import skipped_between, swallowed
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, occurrence_id
 from oncue.domain.instants import MICROSECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.job import Cursor, Spec

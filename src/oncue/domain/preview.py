@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from oncue.domain.cron import DstGap
-from oncue.domain.cron_notes import Skipped, note_on, skipped_between
+from oncue.domain.cron.text import Skipped, note_on, skipped_between
 from oncue.domain.instants import LAST_YEAR, MICROSECOND, Instant, instant, moment, rfc3339, show_duration
 from oncue.domain.schedule import Kind, Schedule, cron_of, describe_schedule, occurrences
 from oncue.domain.zones import zone

@@ -1,6 +1,6 @@
-"""Self-audit: say in words where stored rows are not as the definitions of jobs require.
+"""Self-audit: how far it has come, and in words where stored rows are not as the definitions of jobs require.
 
-Each function is given rows that were read together, and returns what is wrong, or None if all is well.
+Each function that judges is given rows that were read together, and returns what is wrong, or None if all is well.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import islice
+from uuid import UUID
 
 import msgspec
 
@@ -16,6 +17,35 @@ from oncue.domain.instants import MINUTE, NEVER, Duration, Instant, rfc3339, sho
 from oncue.domain.job import Cursor, JobStatus, Spec, understand_spec
 from oncue.domain.ledger import Entry
 from oncue.domain.schedule import next_occurrence, occurrences, rules_of
+
+TURN = "self-audit"
+PASS_STEPS = 700  # so that a pass over all jobs takes about an hour
+SMALLEST_PAGE, LARGEST_PAGE = 500, 5_000  # jobs
+
+
+class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far the audit has come, stored as the position of its turn."""
+
+    after: UUID | None = None  # the last job of the last step; None: a pass begins
+    runs_after: UUID | None = None  # the same of what runs
+    jobs: int = 0  # in this pass so far
+    jobs_before: int = 0  # in the pass before
+    passed_at: Instant | None = None  # when a pass was complete
+    summed_at: Instant | None = None
+    checked: dict[str, int] = {}  # how many objects, by check, ever
+
+    @property
+    def page(self) -> int:
+        return min(max(self.jobs_before // PASS_STEPS, SMALLEST_PAGE), LARGEST_PAGE)
+
+
+def read_progress(position: bytes) -> Progress:
+    """Decode a position. One that cannot be read begins a new pass."""
+    try:
+        return msgspec.json.decode(position, type=Progress) if position else Progress()
+    except msgspec.DecodeError:
+        return Progress()
+
 
 SETTLED = Duration(MINUTE)  # what is younger may still be under way
 WINDOW = Duration(10 * MINUTE)  # occurrences in it are looked up

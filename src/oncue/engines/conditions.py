@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from oncue.domain.audit_progress import TURN
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.load import Load
 from oncue.domain.missing_workers import Offered
 from oncue.domain.placement import read_offer
+from oncue.domain.self_audit import TURN
 from oncue.engines.gauges import MEMBER_LEASE, Gauges, QueueGauge
 from oncue.engines.values import Member
 

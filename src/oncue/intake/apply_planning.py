@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from oncue.domain.declared import LIVE, Action, action_of, owners_of
-from oncue.domain.differing import definition_changes
+from oncue.domain.edits import definition_changes
 from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses, tried
 from oncue.domain.fields import path_name
 from oncue.domain.ids import JobId, uuid7

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain import change
-from oncue.domain.edited import changed
+from oncue.domain.edits import changed
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of

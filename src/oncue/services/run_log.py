@@ -20,7 +20,7 @@ from oncue.domain.ids import UserNumber, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.reference import MARK, RANDOM_BYTES, Kind, Reference, object_key, size_of
 from oncue.domain.run import Claimed
-from oncue.domain.run_log import NOTES, PARTS, caught_up, delayed, start_of, waits
+from oncue.domain.run_parts import NOTES, PARTS, caught_up, delayed, start_of, waits
 from oncue.engines.port import Engine, StoredObject
 from oncue.engines.port.history import LOG_INLINE
 from oncue.storage.compression import compress

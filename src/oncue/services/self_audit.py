@@ -17,20 +17,22 @@ import msgspec
 from msgspec.structs import replace
 
 from oncue.clock import Clock
-from oncue.domain.audit_progress import TURN, Progress, read_progress
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.domain.reference import MARK
 from oncue.domain.self_audit import (
     SETTLED,
+    TURN,
     WINDOW,
     AuditedCursor,
     Check,
     LongRunning,
+    Progress,
     cursor_problem,
     forgotten_problem,
     occurrence_problem,
     occurrences_to_look_up,
+    read_progress,
     unaccounted,
 )
 from oncue.engines.port import Engine, Finding

@@ -10,11 +10,11 @@ import msgspec
 from oncue.api.http.auth import Caller
 from oncue.api.shared.checking import Checking
 from oncue.domain.definition import define_payload
+from oncue.domain.edits import patched
 from oncue.domain.errors import Invalid, ObjectLost, Problem
 from oncue.domain.fields import Reader, takes
 from oncue.domain.ids import UserNumber
 from oncue.domain.job import Spec
-from oncue.domain.merge_patch import patched
 from oncue.domain.plain_text import printable
 from oncue.intake.payloads import beside_others, check_task_role, payload_alone
 from oncue.intake.secrets import with_access

@@ -1,13 +1,22 @@
-"""What a job looks like after a change: the answer to the change itself, to a dry run and to the preview of an edit."""
+"""Edits of a job: what it looks like after a change, how two of its definitions differ, and JSON Merge Patch.
+
+The job after a change is the answer to the change itself, to a dry run and to the preview of an edit.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from msgspec.structs import replace
 
 from oncue.domain.change import JobChange
+from oncue.domain.declared import FieldChange, differences, same_payload
 from oncue.domain.ids import SCHEDULE
-from oncue.domain.job import Job, JobStatus, Snapshot, WaitingRun, decode_spec
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
 from oncue.domain.lane import Held
+from oncue.domain.reference import size_of
+from oncue.domain.shown_definition import show_definition
 
 
 def changed(snap: Snapshot, decided: JobChange) -> Snapshot:
@@ -47,3 +56,43 @@ def withdrawn(snap: Snapshot, decided: JobChange) -> tuple[WaitingRun, ...]:
     """Return the planned runs that would not start; those that are planned again for the same occurrence would."""
     gone = set(decided.withdraw) - {run.run_id for run in decided.add}
     return tuple(run for run in snap.waiting if run.run_id in gone)
+
+
+LONGEST_VALUE = 4 * 1024  # bytes of a payload in a comparison
+
+
+def definition_changes(
+    old: Spec, old_payload: bytes | None, new: Spec, new_payload: bytes | None
+) -> dict[str, FieldChange]:
+    """Return the fields that differ; a large payload is shown by its size."""
+    changes = differences(as_sent(old), as_sent(new))
+    if not same_payload(old_payload, new_payload):
+        changes["payload"] = FieldChange(_brief(old_payload), _brief(new_payload))
+    return changes
+
+
+def as_sent(spec: Spec) -> dict[str, Any]:
+    """Return a definition as JSON has it: enums as text, tuples as lists."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(show_definition(spec)))
+    return found
+
+
+def _brief(payload: bytes | None) -> Any:
+    size = size_of(payload)
+    return f"({size} bytes)" if size > LONGEST_VALUE else msgspec.json.decode(payload or b"null")
+
+
+def patched(value: Any, patch: Any) -> Any:
+    """Return the value with the patch applied: null removes a name, objects are merged, anything else replaces.
+
+    Neither argument changes. The patch is not nested deeper than a payload may be.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(value) if isinstance(value, dict) else {}
+    for name, change in patch.items():
+        if change is None:
+            found.pop(name, None)
+        else:
+            found[name] = patched(found.get(name), change)
+    return found
