@@ -25,7 +25,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import AuditEntry, Engine, Key, Role, Task
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 VARIETIES = 50  # jobs of each kind that the engine itself creates
 CANCELLED = VARIETIES - 3  # of the ended ones; those after it are dead

@@ -20,9 +20,9 @@ from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.testing.clock import SOME_DAY
 from oncue.testing.conformance import EmptyStore
-from oncue.testing.conformance.store import Open
 from oncue.testing.postgres import PostgresFailed, PostgresMissing, PrivatePostgres
 from oncue.testing.postgres_replica import ReplicatedPostgres
+from oncue_conformance.store import Open
 
 IN_CI = bool(os.environ.get("CI"))
 

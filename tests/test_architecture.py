@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "oncue"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "oncue"
+PACKAGES = (SOURCE, ROOT / "conformance" / "oncue_conformance")  # all that the wheel contains
 THE_CLOCK = SOURCE / "clock.py"
 
 # Elsewhere in services, executors and engines the injected clock waits, so that a test can drive it. Not for these:
@@ -50,7 +52,7 @@ TAKE_A_TIMEOUT = {"wait", "acquire", "join", "get", "result", "start_tls"}
 
 
 def python_files() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+    return [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
 
 
 def imported_names(tree: ast.Module) -> dict[str, str]:
@@ -142,7 +144,7 @@ def lines_of(node: ast.stmt) -> int:
 
 
 def found_in(files: list[Path], check: Callable[[str], Iterator[str]]) -> list[str]:
-    return [f"{file.relative_to(SOURCE)} {found}" for file in files for found in check(file.read_text())]
+    return [f"{file.relative_to(ROOT)} {found}" for file in files for found in check(file.read_text())]
 
 
 def test_only_the_clock_reads_time_or_sleeps() -> None:
@@ -188,6 +190,7 @@ class TestTheChecksThemselves:
 
     def test_there_is_code_to_check(self) -> None:
         assert THE_CLOCK in python_files()
+        assert all(package / "__init__.py" in python_files() for package in PACKAGES)
         assert list(uses_of_time(THE_CLOCK.read_text())) != []
 
     @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def test_the_words_of_a_row_stand_on_its_page() -> None:
 
 
 def test_each_row_names_a_test() -> None:
-    bare = [words for words, _, evidence in rows() if not re.search(r"`tests/|`src/oncue/testing/", evidence)]
+    bare = [words for words, _, evidence in rows() if not re.search(r"`tests/|`conformance/", evidence)]
 
     assert bare == []
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    named = set(re.findall(r"`((?:tests|src/oncue/testing|bench)/[\w/.]+)(?:::(\w+))?`", PROOF.read_text()))
+    named = set(re.findall(r"`((?:tests|conformance|bench)/[\w/.]+)(?:::(\w+))?`", PROOF.read_text()))
 
     assert [name for name in sorted(named) if not exists(*name)] == []
 

@@ -23,7 +23,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 TICK = 0.1  # seconds between two looks of the workers
 TELL = 10 * SECOND

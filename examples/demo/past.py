@@ -15,7 +15,7 @@ from oncue.domain.job import Job
 from oncue.domain.keys import key_hash, make_key
 from oncue.domain.schedule import parse_schedule
 from oncue.engines.port import AuditEntry, JobQuery, Key, Role
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 # user, role, note, days until it expires; the first three are printed
 KEYS: list[tuple[str, Role, str | None, int | None]] = [

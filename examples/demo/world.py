@@ -22,7 +22,7 @@ from oncue.domain.placement import ClassKey, Offer, Resources, mismatch, show_of
 from oncue.domain.run import Claimed, Settlement
 from oncue.domain.run_parts import PARTS
 from oncue.engines.port import Member, Task, Worker
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 BEAT = Duration(3 * SECOND)
 LONGEST_STEP = Duration(30 * SECOND)

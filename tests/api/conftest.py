@@ -24,7 +24,7 @@ from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
 from oncue.log_bursts import Bursts
 from oncue.settings import Settings
-from oncue.testing.conformance.store import EmptyStore, Store
+from oncue_conformance.store import EmptyStore, Store
 
 # httpx2 looks for this package at every request, and that nothing was found is not remembered.
 if importlib.util.find_spec("sniffio") is None:

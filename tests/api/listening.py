@@ -22,7 +22,7 @@ from oncue.domain.keys import key_hash
 from oncue.engines.port import Role
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import EmptyStore, Store
+from oncue_conformance.store import EmptyStore, Store
 
 KEY = "nightly"  # of a job that each of ada and root has
 

@@ -10,7 +10,7 @@ from tests.api.conftest import Desk
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State, Trigger
 from oncue.engines.port import Hint, Topic
-from oncue.testing.conformance.store import only
+from oncue_conformance.store import only
 
 HOURLY = "0 * * * *"
 

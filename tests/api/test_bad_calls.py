@@ -20,7 +20,7 @@ from tests.api.test_listeners import SAMPLES
 from oncue.api.application import CALLS
 from oncue.api.openapi import document
 from oncue.engines.port import Role
-from oncue.testing.conformance.store import EmptyStore
+from oncue_conformance.store import EmptyStore
 
 DOCUMENT: dict[str, Any] = msgspec.json.decode(document())
 JOB = 9 * 1024 * 1024  # a payload, and the rest

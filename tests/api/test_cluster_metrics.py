@@ -26,7 +26,7 @@ from oncue.domain.self_audit import TURN, Progress
 from oncue.engines.port import ClassGauge, Count, Finding, Gauges, Member, Turn, Worker
 from oncue.metrics.cluster_table import CLUSTER_METRICS
 from oncue.settings import Settings
-from oncue.testing.conformance.store import LEASE
+from oncue_conformance.store import LEASE
 
 PROMTOOL = shutil.which("promtool")
 

@@ -15,7 +15,7 @@ from tests.api.listening import House, listening
 from tests.api.test_wire import BODY, length, request, serves
 
 from oncue.api.http import connection, server
-from oncue.testing.conformance.store import EmptyStore
+from oncue_conformance.store import EmptyStore
 
 SOON = 60.0  # seconds: a deadline far beyond what a healthy machine needs
 MOST = 20

@@ -13,7 +13,7 @@ from tests.api.listening import House, listening
 
 from oncue.api.http import encodings
 from oncue.client import Client
-from oncue.testing.conformance.store import EmptyStore
+from oncue_conformance.store import EmptyStore
 
 MANY = 60  # jobs, whose list is beyond the least size
 BROWSER = "gzip, deflate, br, zstd"

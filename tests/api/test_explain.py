@@ -12,7 +12,7 @@ from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines.port import Worker
-from oncue.testing.conformance.store import LEASE
+from oncue_conformance.store import LEASE
 
 OFFER = Offer(frozenset({"mark"}), resources=Resources(1_000, 1_024, 4))
 

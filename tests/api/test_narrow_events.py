@@ -16,7 +16,7 @@ from oncue.domain.ids import RunId
 from oncue.domain.instants import MINUTE, SECOND, Instant
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
-from oncue.testing.conformance.store import LEASE
+from oncue_conformance.store import LEASE
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from oncue.api.openapi import document
 from oncue.api.routes import TEXT_ROUTES
 from oncue.domain.fields import object_schema
 from oncue.shapes.jobs import JobFields
-from oncue.testing.conformance.store import EmptyStore
+from oncue_conformance.store import EmptyStore
 
 RESULT = "/v1/runs/{id}/result"  # only one of the runs has one
 EVENTS = "/v1/events"  # told for as long as somebody listens

@@ -11,8 +11,8 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
 from oncue.services.finishing import POLL_INTERVAL, Finishing
-from oncue.testing.conformance.cutting_off import cut_off
-from oncue.testing.conformance.store import Store
+from oncue_conformance.cancelling import cut_off
+from oncue_conformance.store import Store
 
 
 async def act(desk: Desk, what: str, job: Any, body: Any = None, *, key: str = "ada") -> Any:

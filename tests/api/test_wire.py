@@ -14,7 +14,7 @@ import pytest
 from tests.api.listening import House, listening
 
 from oncue.api.http import reading
-from oncue.testing.conformance.store import EmptyStore
+from oncue_conformance.store import EmptyStore
 
 SOON = 30.0  # seconds; nothing here is waited for on purpose but an upload without end
 UPLOAD = 60.0  # seconds until we give up

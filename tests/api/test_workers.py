@@ -12,7 +12,7 @@ from oncue.domain.instants import MINUTE, SECOND, rfc3339
 from oncue.domain.load import Load, show_load
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines.port import Worker
-from oncue.testing.conformance.store import LEASE
+from oncue_conformance.store import LEASE
 
 API = ROOT / "docs" / "api.md"
 OFFER = Offer(frozenset({"mark"}), frozenset({"q", "default"}), frozenset({"gpu"}), Resources(4_000), {}, "1.2")

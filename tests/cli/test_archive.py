@@ -18,7 +18,7 @@ from oncue.engines.open import open_engine
 from oncue.services.archiving import Archiving
 from oncue.settings import Settings
 from oncue.storage.open import open_archive, open_storage
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 LARGE = b'"large"'
 

@@ -27,8 +27,8 @@ from oncue.engines.open import open_engine
 from oncue.engines.sql import migrations
 from oncue.engines.sqlite import backup
 from oncue.settings import Settings
-from oncue.testing.conformance.store import Store
 from oncue.testing.postgres import PrivatePostgres, execute
+from oncue_conformance.store import Store
 
 SCHEMA = "?schema=oncue"
 ODD = "p@ss:w/o'r d\\%$`\"é#&"  # a password

@@ -21,7 +21,7 @@ from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import Settled, Settlement, State
 from oncue.engines.port import Cancelled, Created, Engine, Worker
 from oncue.testing import conformance
-from oncue.testing.conformance.store import LEASE
+from oncue_conformance.store import LEASE
 
 Verb = Callable[..., Awaitable[Any]]
 BOTH = ("sqlite", "postgres")

@@ -5,7 +5,7 @@ import pytest
 from oncue.domain.instants import MINUTE, SECOND
 from oncue.engines.port import Sums
 from oncue.testing import conformance
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 store = conformance.store
 

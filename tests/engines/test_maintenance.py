@@ -19,7 +19,7 @@ from oncue.engines.postgres import meters as postgres_meters
 from oncue.engines.sqlite import maintenance as sqlite_maintenance
 from oncue.engines.sqlite import meters as sqlite_meters
 from oncue.testing import conformance
-from oncue.testing.conformance.store import Store, ids, only
+from oncue_conformance.store import Store, ids, only
 
 store = conformance.store
 MONTH = Duration(30 * DAY)

@@ -5,7 +5,7 @@ from tests.engines.mutants import MUTANTS, Mutant
 
 from oncue.engines.port import Engine
 from oncue.testing.conformance import EmptyStore, Store
-from oncue.testing.conformance.store import Open
+from oncue_conformance.store import Open
 
 
 @pytest.mark.mutants

@@ -16,7 +16,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.patience import Patience
 from oncue.testing.conformance import EmptyStore
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 SHORT = Duration(SECOND // 2)
 

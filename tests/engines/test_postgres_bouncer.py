@@ -20,8 +20,8 @@ from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.run import State
 from oncue.engines.port import Hint, JobQuery, Topic
 from oncue.engines.postgres.connecting import Apart
-from oncue.testing.conformance.store import Store
 from oncue.testing.postgres_cluster import _account, _usual_place
+from oncue_conformance.store import Store
 
 place = outside.place
 

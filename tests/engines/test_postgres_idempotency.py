@@ -12,7 +12,7 @@ from oncue.domain.instants import DAY
 from oncue.engines.port import Created, Creation, IdempotencyKey, Reserved
 from oncue.engines.postgres import idempotency
 from oncue.engines.postgres.store import Store as PostgresStore
-from oncue.testing.conformance.store import Store, only
+from oncue_conformance.store import Store, only
 
 place = outside.place
 

@@ -26,8 +26,8 @@ from oncue.domain.instants import DAY, SECOND, Duration
 from oncue.domain.run import State
 from oncue.engines.postgres import partitions
 from oncue.engines.postgres.store import HOT_CONNECTIONS, PING_CONNECTIONS
-from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
+from oncue_conformance.store import LONG_AGO, Store
 
 place = outside.place
 

@@ -12,7 +12,7 @@ from oncue.domain.job import JobStatus
 from oncue.domain.run import State
 from oncue.engines.port import JobQuery
 from oncue.engines.postgres import lists
-from oncue.testing.conformance.store import Store, job_of
+from oncue_conformance.store import Store, job_of
 
 place = outside.place
 

@@ -22,7 +22,7 @@ from oncue.engines.postgres import planning
 from oncue.engines.postgres.classes import classes_for
 from oncue.engines.postgres.store import Connection
 from oncue.services.finishing import Finishing
-from oncue.testing.conformance.store import LIVE, Store, job_of, only
+from oncue_conformance.store import LIVE, Store, job_of, only
 
 place = outside.place
 

@@ -19,7 +19,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.postgres import migrate
 from oncue.engines.sql import migrations
 from oncue.settings import Settings
-from oncue.testing.conformance.store import job_of
+from oncue_conformance.store import job_of
 
 place = outside.place
 
@@ -29,7 +29,7 @@ import asyncio, sys
 from oncue.engines.open import open_engine
 from oncue.engines.postgres import migrate
 from oncue.settings import Settings
-from oncue.testing.conformance.store import job_of
+from oncue_conformance.store import job_of
 
 async def main():
     print("ready", flush=True)

@@ -31,8 +31,8 @@ from oncue.domain.job import JobStatus
 from oncue.engines.port import Created
 from oncue.engines.postgres.dialling import Dialling
 from oncue.engines.postgres.store import HOT_CONNECTIONS
-from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
+from oncue_conformance.store import LONG_AGO, Store
 
 place = outside.place
 

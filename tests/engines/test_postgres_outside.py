@@ -48,8 +48,8 @@ from oncue.engines.port import (
 )
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
-from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
+from oncue_conformance.store import LONG_AGO, Store
 
 SHORT = SECOND  # a limit for calls that are to run into it
 PATIENCE = 60.0  # seconds, for what takes milliseconds

@@ -15,8 +15,8 @@ from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State
 from oncue.engines.port import AuditEntry
 from oncue.engines.postgres.partitions import TABLES, Partitions, Table
-from oncue.testing.conformance.overlapping import busy_job
-from oncue.testing.conformance.store import Store
+from oncue_conformance.overlapping import busy_job
+from oncue_conformance.store import Store
 
 place = outside.place
 

@@ -17,7 +17,7 @@ from oncue.engines.postgres import lanes, lists, running
 from oncue.engines.postgres import store as sessions
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 place = outside.place
 

@@ -16,8 +16,8 @@ from oncue.domain.load import Load, show_load
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import signals
 from oncue.engines.postgres.connecting import Place as Place_
-from oncue.testing.conformance.store import Store
 from oncue.testing.postgres import PrivatePostgres
+from oncue_conformance.store import Store
 
 place = outside.place
 

@@ -15,7 +15,7 @@ from tests.engines.test_postgres_outside import PATIENCE, Place, answered, event
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import silence
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 place = outside.place
 FAR_OFF = Duration(10 * MINUTE)  # the limit of calls here: nothing that they wait for ends by it

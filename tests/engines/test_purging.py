@@ -10,8 +10,8 @@ from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State
 from oncue.engines.port import AuditEntry, IdempotencyKey
 from oncue.testing import conformance
-from oncue.testing.conformance.dead_letters import requeued
-from oncue.testing.conformance.store import Store, ids, only
+from oncue_conformance.dead_letters import requeued
+from oncue_conformance.store import Store, ids, only
 
 store = conformance.store
 

@@ -9,7 +9,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, JobQuery, JobRow
 from oncue.engines.sqlite import lists
 from oncue.settings import Settings
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 async def all_pages(store: Store, query: JobQuery) -> list[JobRow]:

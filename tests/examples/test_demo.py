@@ -13,7 +13,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 OPENS_AT = parse_instant("2030-01-01T12:00:00Z")
 

@@ -16,7 +16,7 @@ from oncue.domain.lane import Concurrency
 from oncue.domain.policy import Overlap
 from oncue.domain.run import Claimed
 from oncue.domain.schedule import Schedule
-from oncue.testing.conformance.store import LEASE, LIVE, Store, only
+from oncue_conformance.store import LEASE, LIVE, Store, only
 
 FIRST_VERSION = b'{"v":1}'
 RATE = Rate(limit=1, per=Duration(30 * SECOND))

@@ -19,7 +19,7 @@ from tests.pairs.verbs import VERBS, Act, Situation, answer_of
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
 from oncue.settings import Settings
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 # What somebody else has this moment these leave for the next time, or they take several writes: they may do a part of
 # what there is to do.

@@ -30,7 +30,7 @@ from oncue.services.notifying import Notifier
 from oncue.services.rate_limiter import RateLimiter
 from oncue.settings import Settings
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 PASSWORD = "s3cret"
 

@@ -16,7 +16,7 @@ from oncue.engines.bulk_values import Action, Bulk, BulkState, Kind, LetterQuery
 from oncue.engines.port import JobQuery, Key, Role, RunQuery
 from oncue.services import bulk_work
 from oncue.services.bulk_work import LEASE, BulkWork
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ from oncue.services.run_numbers import outcome_of
 from oncue.services.scheduler import HORIZON, Scheduler
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 Counts = dict[tuple[Metric, Labels], float]
 

@@ -6,8 +6,8 @@ from oncue.domain.instants import HOUR, SECOND
 from oncue.domain.policy import Overlap
 from oncue.engines.port import Hint, Topic
 from oncue.services.finishing import MIN_PAUSE, POLL_INTERVAL, Finishing
-from oncue.testing.conformance.cutting_off import CutOff, cut_off
-from oncue.testing.conformance.store import Store
+from oncue_conformance.cancelling import CutOff, cut_off
+from oncue_conformance.store import Store
 
 
 async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(store: Store) -> None:

@@ -12,7 +12,7 @@ from oncue.domain.errors import OncueError
 from oncue.domain.keys import key_hash, well_formed
 from oncue.engines.port import Key, Role
 from oncue.services.first_key import FILE, first_key
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 async def test_an_empty_store_gets_one_and_keeps_it_in_a_file_for_its_owner(store: Store, tmp_path: Path) -> None:

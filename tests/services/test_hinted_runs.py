@@ -16,7 +16,7 @@ from oncue.engines.hints import MOST_NAMED, hint_due
 from oncue.engines.port import Hint, Topic
 from oncue.executors.capture import capture_logging
 from oncue.services import choosing, prefetch
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from oncue.services.holdings import EVERY
 from oncue.services.reaper import Reaper
 from oncue.services.recent_ends import KEPT_FOR
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 pytestmark = pytest.mark.anyio
 LATE = Duration(MINUTE)

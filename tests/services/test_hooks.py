@@ -14,8 +14,8 @@ from oncue.domain.run import State
 from oncue.services.attempts import Stop
 from oncue.tasks import Failure
 from oncue.tasks.hooks import Call
-from oncue.testing.conformance.store import Store
 from oncue.testing.logs import capture_logs
+from oncue_conformance.store import Store
 
 
 class Told(Stage):

@@ -20,7 +20,7 @@ from oncue.executors.threads import ThreadExecutor
 from oncue.services.capacity import Capacity
 from oncue.services.execution import Execution
 from oncue.tasks import Isolation, Task
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 THREAD, LOOP = Isolation.THREAD, Isolation.LOOP
 ADA, BOB = UserNumber(1), UserNumber(2)

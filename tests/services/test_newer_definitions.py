@@ -12,7 +12,7 @@ from oncue.domain.run import State
 from oncue.executors.capture import capture_logging
 from oncue.services import attempts, prefetch
 from oncue.services.worker_loops import WorkerLoops
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 LATER = (("later", b"1"),)
 

@@ -13,7 +13,7 @@ from oncue.engines.port import Key, Role
 from oncue.executors.port import TaskFailed
 from oncue.executors.secrets import SecretSource
 from oncue.services.notice_secrets import NoticeSecrets
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 VALUE = "https://127.0.0.1/planted-5a7c-value"
 

@@ -32,7 +32,7 @@ from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Bounds, Numbers
 from oncue.services.scheduler import Scheduler
 from oncue.settings import Settings
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 pytestmark = pytest.mark.anyio
 __all__ = ["certificate"]

@@ -12,7 +12,7 @@ from oncue.domain.schedule import Schedule
 from oncue.services.overlap import Overlap as OverlapService
 from oncue.services.scheduler import HORIZON, OTHERS_AT_IT, Scheduler
 from oncue.testing.conformance import EmptyStore, Store
-from oncue.testing.conformance.store import nominals
+from oncue_conformance.store import nominals
 
 LENGTHS = st.sampled_from([MINUTE, 90 * SECOND, 5 * MINUTE])
 ALSO_CRON = {MINUTE: "* * * * *", 5 * MINUTE: "*/5 * * * *"}

@@ -11,7 +11,7 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.log_bursts import FIRST, Bursts
 from oncue.services import outcome_lines
 from oncue.services.reaper import Reaper
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 @pytest.fixture

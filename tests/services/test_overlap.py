@@ -18,7 +18,7 @@ from oncue.services import overlap
 from oncue.services.overlap import AHEAD, MIN_PAUSE, Overlap
 from oncue.services.scheduler import HORIZON, Scheduler
 from oncue.testing.conformance import Store
-from oncue.testing.conformance.store import nominals, only
+from oncue_conformance.store import nominals, only
 
 
 async def going(store: Store, policy: Policy, **how: Any) -> tuple[JobId, WorkerId, Claimed]:

@@ -14,7 +14,7 @@ from oncue.engines.port import Engine
 from oncue.services.capacity import Capacity
 from oncue.services.prefetch import Prefetch
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 THOUSANDS = 5_000
 

@@ -22,7 +22,7 @@ from oncue.services.rate_limiter import AHEAD, LONGEST, MIN_PAUSE, Nudge, RateLi
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
 from oncue.testing.conformance import EmptyStore, Store
-from oncue.testing.conformance.store import LIVE
+from oncue_conformance.store import LIVE
 
 SETTINGS = settings(
     max_examples=settings().max_examples // 4,

@@ -16,7 +16,7 @@ from oncue.services import reaper
 from oncue.services.reaper import Reaper
 from oncue.services.supervisor import BEATS
 from oncue.testing.conformance import Store
-from oncue.testing.conformance.store import LEASE, ids
+from oncue_conformance.store import LEASE, ids
 
 
 async def silent(store: Store, *run_ids: RunId) -> WorkerId:

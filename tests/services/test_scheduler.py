@@ -25,9 +25,9 @@ from oncue.engines.unreadable import NEWER_SCHEDULER_WAIT
 from oncue.services import scheduler
 from oncue.services.scheduler import HORIZON, OTHERS_AT_IT, Scheduler
 from oncue.testing.conformance import Store
-from oncue.testing.conformance.store import nominals
 from oncue.testing.logs import capture_logs
 from oncue.testing.rules import made_up
+from oncue_conformance.store import nominals
 
 IN_THE_YEAR_2200 = parse_instant("2199-12-31T00:00:00Z") + 2 * DAY
 

@@ -19,7 +19,7 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.secrets import SecretSource
 from oncue.services.execution import Execution
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 VALUE = "planted-5a7c-value"
 NAMED = b'{"token":{"secret":"token"}}'

@@ -13,7 +13,7 @@ from oncue.engines.port import Finding
 from oncue.services import self_audit
 from oncue.services.attempts import DOES_NOT_STOP
 from oncue.services.self_audit import EVERY, SECOND_LOOK, SelfAudit
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 LEASE = Duration(15 * SECOND)
 KEPT = Duration(90 * DAY)

@@ -15,7 +15,7 @@ from oncue.executors.capture import capture_logging
 from oncue.services import choosing, prefetch
 from oncue.services.attempts import PREEMPTION_TIME, ActiveAttempt, Stop
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from oncue.services.storage_cleaning import StorageCleaning
 from oncue.settings import Settings
 from oncue.storage.objects import ObjectStorage
 from oncue.storage.open import open_storage
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 TEXT = "x" * 500  # more than is kept in the database here
 

@@ -14,7 +14,7 @@ from oncue.services.storage_check import Checked, Wrong, check_storage
 from oncue.settings import Settings
 from oncue.storage.objects import ObjectStorage
 from oncue.storage.open import open_storage
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 CONTENT = b"12345"
 

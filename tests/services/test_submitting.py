@@ -14,7 +14,7 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.run import State
 from oncue.engines import port
 from oncue.tasks import Tasks
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 ours = Tasks()
 

@@ -10,7 +10,7 @@ from tests.services.worker_loops import Stage, crew_on, work
 from oncue.domain.run import Claimed
 from oncue.services.task_output import LONGEST_LINE, MOST, MOST_OF_RUN, WINDOW, RunOutput, TaskOutput
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 class Worker:

@@ -26,7 +26,7 @@ from oncue.services import choosing, prefetch, settling
 from oncue.services.attempts import Stop
 from oncue.services.cancel_inbox import POLL_INTERVAL
 from oncue.services.loop import LONGEST_WAIT
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from oncue.services.execution import Execution
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 OFFER = Offer(
     frozenset({"noop", "wait", "fail", "talk", "stubborn", "heavy"}),

@@ -16,7 +16,7 @@ from oncue.engines.port import AuditEntry, Engine, RunQuery, StoredObject
 from oncue.settings import Settings
 from oncue.storage.open import open_storage
 from oncue.testing.clock import FakeClock
-from oncue.testing.conformance.store import Store
+from oncue_conformance.store import Store
 
 AGO = 60 * DAY
 SECRET = b"only ada knows"

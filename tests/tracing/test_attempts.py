@@ -26,9 +26,9 @@ from oncue.services.attempts import End, Stop
 from oncue.services.capacity import Capacity
 from oncue.services.scheduler import Scheduler
 from oncue.tasks import Isolation
-from oncue.testing.conformance.store import Store, job_of, only
 from oncue.tracing import otel
 from oncue.tracing.otel import OtelTracing
+from oncue_conformance.store import Store, job_of, only
 
 Recording = Callable[[float], Spans]
 CREATION = Trace(PARENT, "vendor=1", "tenant=7")

@@ -18,7 +18,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.trace import Trace
 from oncue.settings import Settings
 from oncue.testing.conformance import EmptyStore
-from oncue.testing.conformance.store import only
+from oncue_conformance.store import only
 
 HEADERS = {"traceparent": PARENT, "tracestate": "vendor=1", "baggage": "tenant=7,secret=geheim"}
 

@@ -28,8 +28,8 @@ from oncue.executors.port import TaskFailed, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 from oncue.tasks import Task
-from oncue.testing.conformance.store import only
 from oncue.tracing.port import AttemptSpan
+from oncue_conformance.store import only
 
 CARRIED = Trace(PARENT, "vendor=1", "tenant=7")
 SETTINGS = Settings(http_allow=("127.0.0.1/32",))
