@@ -6,11 +6,12 @@ import fcntl
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.processes.fleet import only_in_the_long_version
 from tests.processes.loopback import Counting, Loopback
 from tests.processes.reader import Machine, Page, Reader, made
 from tests.test_docs import ROOT
@@ -21,6 +22,7 @@ from oncue.testing.postgres import PrivatePostgres
 pytestmark = pytest.mark.kills
 
 NOWHERE, CONTEXT, SECOND = "nothing elsewhere", "a current context elsewhere", "a second project on 8470"
+BOTH = f"{SECOND}, {CONTEXT}"
 PROD = """
 current = "prod"
 
@@ -150,16 +152,15 @@ def loopback() -> Iterator[Loopback]:
         yield loopback
 
 
-@pytest.fixture(params=[CONTEXT, SECOND])
+@pytest.fixture(params=[BOTH, *(pytest.param(one, marks=only_in_the_long_version) for one in (CONTEXT, SECOND))])
 def elsewhere(request: pytest.FixtureRequest, loopback: Loopback) -> Iterator[str]:
-    """Another server than that of the folder. Whoever does what a page says sends it nothing."""
-    if request.param == NOWHERE:
-        yield NOWHERE
-        return
-    port = 8470 if request.param == SECOND else 8600
-    with Counting("http://127.0.0.1:9", loopback.listen(port)) as other:
-        yield request.param
-    assert other.visits == 0
+    """Other servers than that of the folder. Whoever does what a page says sends them nothing."""
+    where: str = request.param
+    with ExitStack() as stack:
+        ports = [port for port, what in ((8470, SECOND), (8600, CONTEXT)) if what in where]
+        others = [stack.enter_context(Counting("http://127.0.0.1:9", loopback.listen(port))) for port in ports]
+        yield where
+    assert [other.visits for other in others] == [0] * len(others)
 
 
 @pytest.fixture
@@ -167,9 +168,9 @@ def somebody(machine: Machine, loopback: Loopback, elsewhere: str, tmp_path: Pat
     """Somebody without oncue."""
     home = tmp_path / "home"
     environment = machine.environment(home)
-    if elsewhere == SECOND:
+    if SECOND in elsewhere:
         environment["ONCUE_PORT"] = "8485"
-    elif elsewhere == CONTEXT:
+    if CONTEXT in elsewhere:
         config = home / ".config" / "oncue" / "config.toml"
         config.parent.mkdir(parents=True)
         config.write_text(PROD)
@@ -195,6 +196,12 @@ def beside_the_examples(installed: Reader) -> Reader:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 def test_a_page_works_as_it_is_written(page: Page, beside_the_examples: Reader) -> None:
     beside_the_examples.follow(page)
+    beside_the_examples.stop()
+
+
+@pytest.mark.parametrize("elsewhere", [CONTEXT], indirect=True)
+def test_the_first_page_works_on_the_usual_port(beside_the_examples: Reader) -> None:
+    beside_the_examples.follow(README)
     beside_the_examples.stop()
 
 
