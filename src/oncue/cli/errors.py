@@ -38,7 +38,7 @@ GROUPS: Table[ErrorGroup] = Table(
 @options(PAGES, LISTS)
 def command(url: str | None, output: Output, limit: int, page_token: str | None) -> None:
     """List failures in groups of the same error."""
-    from oncue.client import error_groups
+    from oncue.client import fleet
 
     with asking(url, as_json=output.as_json) as client:
-        tell_list(client, error_groups.page(page_token=page_token), GROUPS, limit, output)
+        tell_list(client, fleet.errors_page(page_token=page_token), GROUPS, limit, output)

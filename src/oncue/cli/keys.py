@@ -101,13 +101,13 @@ def create(url: str | None, output: Output, init: bool, **given: Any) -> None:
 
 
 def _ask_for(url: str | None, asked: dict[str, Any], output: Output) -> None:
-    from oncue.client import keys
+    from oncue.client import people
 
     def show(made: NewKey, _: Output) -> None:
         _show(made.user_id, made.role, made.key)
 
     with asking(url, as_json=output.as_json, names=NAMES) as client:
-        call = keys.create(asked["user_id"], asked["role"], note=asked["note"], expires_in=asked["expires_in"])
+        call = people.create_key(asked["user_id"], asked["role"], note=asked["note"], expires_in=asked["expires_in"])
         tell(client, call, show, output)
 
 
@@ -139,10 +139,10 @@ def _show(user: str, role: str, text: str) -> None:
 @options(LISTS)
 def list_(url: str | None, output: Output) -> None:
     """List API keys without their secrets (admin)."""
-    from oncue.client import keys
+    from oncue.client import people
 
     with asking(url, as_json=output.as_json) as client:
-        tell_whole_list(client, keys.listed(), table_at(moment(output.now())), output)
+        tell_whole_list(client, people.keys(), table_at(moment(output.now())), output)
 
 
 @command.command("revoke", epilog="\b\nExamples:\n  oncue keys revoke 84359e35\n  oncue keys revoke 84359e35 1b9d6bcd")

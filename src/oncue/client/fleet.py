@@ -1,4 +1,4 @@
-"""Calls on tasks, queues, workers, statistics, the audit log and the self-audit."""
+"""Calls on the server, tasks, queues, workers, statistics, groups of errors, the audit log and the self-audit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from typing import Any
 
 from oncue.client.call import Call, Id, Page, anything, change, field, get, model, page_of, path
 from oncue.shapes.accounts import AuditLine
+from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import EnqueuedJob, Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.lookup import Lookup
 from oncue.shapes.runs import Run
+from oncue.shapes.server import Process, Server
+
+
+def server() -> Call[Server]:
+    """Get the server's version, limits and time."""
+    return get(path("server"), model(Server))
+
+
+def processes() -> Call[tuple[Process, ...]]:
+    """List the API, scheduler and worker processes that run on the server's database."""
+    return get(path("processes"), field("processes", tuple[Process, ...]))
 
 
 def tasks() -> Call[tuple[TaskInfo, ...]]:
@@ -127,3 +139,8 @@ def outbox_page(
 def findings_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[Finding]]:
     """List what the self-audit found, open findings first. For administrators."""
     return get(path("findings"), page_of("findings", Finding), limit=limit, page_token=page_token)
+
+
+def errors_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[ErrorGroup]]:
+    """List groups of errors, those with the newest failure first. Dead letters take a group's `fingerprint`."""
+    return get(path("errors"), page_of("errors", ErrorGroup), limit=limit, page_token=page_token)

@@ -8,9 +8,11 @@ from uuid import UUID
 
 import msgspec
 
+from oncue.client import fleet
+from oncue.client.asking import Asker, Exchange, ask
 from oncue.client.call import Call, Id, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.applied import Applied
-from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Length, Occurrence, When
+from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Length, Occurrence, Preview, When
 from oncue.shapes.overview import OccurrenceHeat
 from oncue.shapes.runs import Run
 from oncue.shapes.versions import EditPreview, JobVersion
@@ -219,6 +221,26 @@ def backfill(job: Id, /, start: When, end: When, *, idempotency_key: str | None 
     """Run the occurrences of a time range now, at most 10,000. Returns the ids of the runs."""
     body = {"from": start, "to": end}
     return make(path("jobs", job, "backfill"), _run_ids, body, idempotency_key)
+
+
+def export(asker: Asker, job: Id, /) -> Exchange[dict[str, Any]]:
+    """Return the definition of a job as `apply` takes it, with a key and without what equals a default."""
+    from oncue.domain.exported import exported  # only here, because it takes a while to import
+
+    found = yield from ask(show(job).plain(), asker.retry_policy)
+    tasks = yield from ask(fleet.tasks(), asker.retry_policy)
+    defaults = {task.name: task.defaults for task in tasks}
+    return exported(found, defaults.get(found["task"], {}))
+
+
+def preview_schedule(
+    schedule: When | Mapping[str, Any], *, count: int | None = None, after: When | None = None
+) -> Call[Preview]:
+    """Preview when a schedule fires, without storing it."""
+    asked = {"schedule": schedule, "count": count, "after": after}
+    body = {name: value for name, value in asked.items() if value is not None}
+    call = change("POST", path("schedules", "preview"), model(Preview), body)
+    return msgspec.structs.replace(call, reads=True)
 
 
 def _sent(fields: JobFields) -> Mapping[str, Any]:

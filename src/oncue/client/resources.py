@@ -4,22 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from oncue.client import (
-    about,
-    bulk,
-    dead_letters,
-    error_groups,
-    exporting,
-    fleet,
-    jobs,
-    keys,
-    notifications,
-    overview,
-    runs,
-    schedules,
-    users,
-    waiting,
-)
+from oncue.client import bulk, dead_letters, fleet, jobs, overview, people, runs, waiting
 from oncue.client.methods import (
     asks,
     asks_job,
@@ -74,7 +59,7 @@ class Jobs(Resource[C]):
     occurrence_heat = of_job(asks(jobs.occurrence_heat))
     explain = of_job(asks(jobs.explain))
     backfill = of_job(asks(jobs.backfill))
-    export = of_job(takes(exporting.export))
+    export = of_job(takes(jobs.export))
 
 
 class Runs(Resource[C]):
@@ -121,7 +106,7 @@ class Bulk(Resource[C]):
 class Schedules(Resource[C]):
     """Try schedules without creating a job."""
 
-    preview = asks(schedules.preview)
+    preview = asks(jobs.preview_schedule)
 
 
 class Tasks(Resource[C]):
@@ -153,35 +138,35 @@ class Workers(Resource[C]):
 class Keys(Resource[C]):
     """API keys."""
 
-    create = asks(keys.create)
-    list = asks(keys.listed)
-    revoke = asks(keys.revoke)
+    create = asks(people.create_key)
+    list = asks(people.keys)
+    revoke = asks(people.revoke_key)
 
 
 class Notifications(Resource[C]):
     """Where your notifications go."""
 
-    get = asks(notifications.show)
-    put = asks(notifications.put)
-    test = asks(notifications.test)
-    secret = asks(notifications.secret)
-    rotate_secret = asks(notifications.rotate_secret)
+    get = asks(people.notifications)
+    put = asks(people.put_notifications)
+    test = asks(people.test_notice)
+    secret = asks(people.webhook_secret)
+    rotate_secret = asks(people.rotate_webhook_secret)
 
 
 class Users(Resource[C]):
     """Users, for administrators."""
 
-    list = lists(users.page)
-    page = asks(users.page)
-    forget = asks(users.forget)
+    list = lists(people.users_page)
+    page = asks(people.users_page)
+    forget = asks(people.forget_user)
 
 
 class Calls(Resource[C]):
     """The calls that belong to a client as a whole, and its groups of calls."""
 
-    me = asks(keys.mine)
-    server = asks(about.server)
-    processes = asks(about.processes)
+    me = asks(people.me)
+    server = asks(fleet.server)
+    processes = asks(fleet.processes)
     stats = asks(fleet.stats)
     series = asks(overview.series)
     lookup = asks(fleet.lookup)
@@ -193,7 +178,7 @@ class Calls(Resource[C]):
     audit = lists(fleet.audit_page)
     findings = lists(fleet.findings_page)
     outbox = lists(fleet.outbox_page)
-    errors = lists(error_groups.page)
+    errors = lists(fleet.errors_page)
     scaling = asks(fleet.scaling)
 
     def __init__(self, client: C) -> None:
