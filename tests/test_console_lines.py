@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from oncue.console_lines import as_short
 from oncue.domain.instants import parse_instant
+from oncue.logs.terminal import as_short
 
 NOW = parse_instant("2026-11-18T09:41:07Z")
 RUN = {"task": "charge", "run_id": "01a1ec94-d625-7791-b549-7d4e80e220e7"}

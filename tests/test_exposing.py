@@ -5,7 +5,7 @@ import pytest
 from oncue import logs
 from oncue.clock import SystemClock
 from oncue.exposing import count_log_lines, exposing
-from oncue.log_bursts import FIRST, Bursts
+from oncue.logs.limits import FIRST, Bursts
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Numbers
 from oncue.settings import Settings

@@ -1,7 +1,7 @@
 """Bursts of log lines: the first ones are written, the others counted, and the count is told."""
 
 from oncue.domain.instants import SECOND, Duration
-from oncue.log_bursts import EVERY, FIRST, Bursts
+from oncue.logs.limits import EVERY, FIRST, Bursts
 from oncue.testing.clock import FakeClock
 
 

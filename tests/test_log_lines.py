@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from oncue.domain.keys import make_key
-from oncue.log_lines import LONGEST_ERROR, as_json, as_text, explained, scrubbed
+from oncue.logs.lines import LONGEST_ERROR, as_json, as_text, explained, scrubbed
 
 KEY = make_key(bytes(32))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oncue.outlet import LONGEST_PIECE, MOST_WAITING, Outlet, text
+from oncue.logs.output import LONGEST_PIECE, MOST_WAITING, Outlet, text
 
 PATIENCE = 20.0  # seconds for what takes a moment
 

@@ -22,7 +22,7 @@ from oncue.domain.ids import KeyId, RunId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
-from oncue.log_bursts import Bursts
+from oncue.logs.limits import Bursts
 from oncue.settings import Settings
 from oncue_conformance.store import EmptyStore, Store
 

@@ -7,7 +7,7 @@ import pytest
 from tests.api.conftest import Desk
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.log_lines import as_text, explained, scrubbed
+from oncue.logs.lines import as_text, explained, scrubbed
 from oncue.testing.logs import capture_logs
 
 

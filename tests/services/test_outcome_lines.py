@@ -8,7 +8,7 @@ from tests.services.worker_loops import Stage, crew_on, work
 
 from oncue import logs
 from oncue.domain.instants import HOUR, MINUTE, SECOND
-from oncue.log_bursts import FIRST, Bursts
+from oncue.logs.limits import FIRST, Bursts
 from oncue.services import outcome_lines
 from oncue.services.reaper import Reaper
 from oncue_conformance.store import Store

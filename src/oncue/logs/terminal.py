@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from oncue.domain.instants import Instant, moment
-from oncue.log_lines import one_line
+from oncue.logs.lines import one_line
 
 _COLOURS = {"warning": "33", "error": "31", "critical": "31"}
 _APPLIED = {"create": "created", "change": "changed", "adopt": "adopted", "prune": "cancelled, the code has it no more"}

@@ -2,6 +2,11 @@
 
 Every line has a `kind`, its stable name for programs, and an `event`, a sentence for people. Logging never blocks or
 fails its caller: from here on every write to standard output and error goes through an outlet.
+
+- `lines.py` puts a line together, without secrets, as JSON or as text.
+- `terminal.py` shows a line in short, for a person who watches.
+- `limits.py` cuts bursts of lines.
+- `output.py` writes to standard output and error without raising or blocking.
 """
 
 from __future__ import annotations
@@ -15,13 +20,13 @@ import threading
 from types import TracebackType
 from typing import Any, NoReturn
 
-from oncue import console_lines, log_lines
 from oncue.clock import SystemClock
 from oncue.context import current
 from oncue.domain.instants import Instant, rfc3339
 from oncue.log import log
-from oncue.log_bursts import Bursts
-from oncue.outlet import Outlet, text
+from oncue.logs import lines, terminal
+from oncue.logs.limits import Bursts
+from oncue.logs.output import Outlet, text
 from oncue.settings import Settings
 
 FLUSH_TIMEOUT = 1.0  # seconds to write pending output before the process ends
@@ -49,10 +54,10 @@ def configure(role: str, settings: Settings | None = None, **about: str) -> None
     settings = settings or Settings()
     if not _outlets:
         _replace_streams(role)
-    terminal = _outlets[1].isatty()
+    on_terminal = _outlets[1].isatty()
     log.least = LEVELS[settings.log_level]
     bursts.cut = not settings.log_runs
-    log.write = _Lines({"role": role, **about}, settings, terminal)
+    log.write = _Lines({"role": role, **about}, settings, on_terminal)
 
 
 def pretty(settings: Settings, *, terminal: bool) -> bool:
@@ -63,12 +68,12 @@ def pretty(settings: Settings, *, terminal: bool) -> bool:
 class _Lines:
     """Writes lines to standard error, as JSON or as text."""
 
-    def __init__(self, about: dict[str, str], settings: Settings, terminal: bool) -> None:
+    def __init__(self, about: dict[str, str], settings: Settings, on_terminal: bool) -> None:
         self._about = about
         self._to = _outlets[1]
-        self._pretty, self._short = pretty(settings, terminal=terminal), settings.log_format == "short"
-        self._errors = settings.log_errors or (self._pretty and terminal)
-        self._colours = terminal and "NO_COLOR" not in os.environ
+        self._pretty, self._short = pretty(settings, terminal=on_terminal), settings.log_format == "short"
+        self._errors = settings.log_errors or (self._pretty and on_terminal)
+        self._colours = on_terminal and "NO_COLOR" not in os.environ
 
     def __call__(self, level: str, said: dict[str, Any]) -> None:
         if (
@@ -83,14 +88,14 @@ class _Lines:
         output = said.pop("output", None)  # of a task, as in its run's log: masked, and no word of it changed
         now = SystemClock().now()
         head = {"timestamp": rfc3339(now), "level": level, **self._about}
-        line = log_lines.scrubbed(log_lines.in_order(head | log_lines.explained(said, errors=self._errors)))
+        line = lines.scrubbed(lines.in_order(head | lines.explained(said, errors=self._errors)))
         line |= {} if output is None else {"output": output}
         self._to.write(f"{self._shown(line, now)}\n".encode(errors="backslashreplace"))
 
-    def _shown(self, line: log_lines.Line, now: Instant) -> str:
+    def _shown(self, line: lines.Line, now: Instant) -> str:
         if self._short:
-            return console_lines.as_short(line, now, colours=self._colours)
-        return log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
+            return terminal.as_short(line, now, colours=self._colours)
+        return lines.as_text(line, colours=self._colours) if self._pretty else lines.as_json(line)
 
 
 def settle() -> None:
