@@ -85,7 +85,7 @@ def reason(fleet: Fleet, run: str) -> str:
 def why(fleet: Fleet, run: str) -> Json:
     """The explanation of a run."""
     of_run = fleet.call("GET", f"/runs/{run}/explain")
-    assert of_run.keys() == {"state", "reason", "detail", "holder", "position"}
+    assert of_run.keys() == {"state", "reason", "detail", "holder", "position", "until"}
     assert of_run["detail"]
     return of_run
 
