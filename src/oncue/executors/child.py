@@ -196,10 +196,15 @@ class Child:
                 this.cancel()
             try:
                 async with lifespans([task]):
-                    result: object = await task.call(Context(info, self._reports, task.state), arguments)
-            except BaseException as error:  # the edge of user code, before asyncio sees the exception
+                    try:
+                        result: object = await task.call(Context(info, self._reports, task.state), arguments)
+                    except BaseException as error:  # the edge of user code, before contextlib sees the exception
+                        failed = as_failure(error, task)
+                    else:
+                        return result
+            except BaseException as error:  # of a lifespan, before asyncio sees the exception
                 raise as_failure(error, task) from None
-            return result
+            raise failed
 
         return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
 
