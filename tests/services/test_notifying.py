@@ -25,9 +25,8 @@ from oncue.domain.notify import Entry, Event, NotifyDefault, SecretName, Webhook
 from oncue.domain.rerun import again
 from oncue.domain.run import State
 from oncue.domain.signing import derived_secret, url_hash
-from oncue.engines.derived_secrets import DerivedSecrets
+from oncue.engines.derived_secrets import DerivedSecrets, master_key
 from oncue.executors.dialling import Address
-from oncue.master_key import master_key
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Bounds, Numbers
 from oncue.services.scheduler import Scheduler

@@ -86,7 +86,7 @@ async def _backup(file: Path, drill: str | None, settings: Settings) -> tuple[Co
 def _scratch(url: str, settings: Settings) -> Settings:
     """Return settings with the database of --drill. Invalid: its URL is wrong, or of the other engine."""
     from oncue.engines.open import is_file
-    from oncue.settings_checks import check_settings
+    from oncue.settings.checks import check_settings
 
     try:
         scratch = check_settings(msgspec.structs.replace(settings, engine=url))

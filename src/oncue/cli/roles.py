@@ -15,7 +15,7 @@ from oncue.cli.settings_options import HELP_ALL, written
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, Duration, parse_duration
 from oncue.settings import DECLARED, KINDS, Settings
-from oncue.settings_checks import check_settings
+from oncue.settings.checks import check_settings
 
 if TYPE_CHECKING:
     from oncue.app import Ready

@@ -21,9 +21,10 @@ from oncue.domain.notify import Entry, Place, SecretName, Webhook
 from oncue.domain.signing import key_of, signed_headers
 from oncue.executors.dialling import Resolve, resolve
 from oncue.executors.http import Post, Posted
-from oncue.executors.mailing import mail_of, mail_server, send_mail
+from oncue.executors.mailing import mail_of, send_mail
 from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
+from oncue.settings.checks import mail_server
 
 WITHIN = 20.0  # seconds for one try
 GONE = 410

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
 
 from oncue.domain.errors import Invalid, Problem
 from oncue.settings import Settings
@@ -11,6 +14,7 @@ from oncue.settings import Settings
 ROLES = ("admin", "member", "viewer")
 ENGINES = ("sqlite:///", "postgresql://", "postgres://")
 _MAIL = re.compile(r"[^@\s<>]+@[^@\s<>]+")
+_PORTS = {"smtp": 587, "smtps": 465}
 
 
 def check_settings(settings: Settings) -> Settings:
@@ -23,15 +27,47 @@ def check_settings(settings: Settings) -> Settings:
 
 
 def _of_mail_server(url: str) -> tuple[Problem, ...]:
-    if not url:
-        return ()
-    from oncue.executors.mailing import mail_server  # here: few processes send mail
-
     try:
         mail_server(url)
     except Invalid as wrong:
         return wrong.problems
     return ()
+
+
+class MailServer(msgspec.Struct, frozen=True):
+    """Where and how to hand in mail. `password_secret` names the secret with the password, if the URL has none."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = None
+    password_secret: str | None = None
+    tls: str = "starttls"  # or "on", from the first byte, or "off"
+
+
+def mail_server(url: str) -> MailServer | None:
+    """Read the setting. None: no mail is sent. Invalid: it is no URL of a mail server."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        asked = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}
+        port = parts.port or _PORTS[parts.scheme]
+    except (KeyError, ValueError):
+        raise _wrong() from None
+    if not parts.hostname or asked.keys() - {"tls", "secret"} or asked.get("tls", "on") not in ("on", "off"):
+        raise _wrong()
+    if parts.path not in ("", "/") or parts.fragment:  # of a password that has these characters
+        raise _wrong()
+    how = "on" if parts.scheme == "smtps" else "off" if asked.get("tls") == "off" else "starttls"
+    user, password = (None if one is None else unquote(one) for one in (parts.username, parts.password))
+    return MailServer(parts.hostname, port, user, password, asked.get("secret"), how)
+
+
+def _wrong() -> Invalid:
+    example = "smtp://user:password@host:587, smtps://host:465, or with ?tls=off or ?secret=NAME"
+    advice = f"write {example}, and special characters of the password as %XX"
+    return Invalid.of("smtp", "bad_url", f"is not the URL of a mail server; {advice}")
 
 
 def _roles(name: str) -> Callable[[Settings], bool]:

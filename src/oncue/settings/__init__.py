@@ -2,6 +2,9 @@
 
 The command line's options, the environment variables, the keys of `oncue.toml`, `oncue config show` and the table in
 docs/running.md are made from these declarations.
+
+- `declaration.py` is how a setting is declared.
+- `checks.py` finds what is wrong with settings, beyond their types and ranges.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Any, Final, Literal, get_type_hints
 import msgspec
 
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
-from oncue.setting_declaration import ALL, API, SCHEDULER, WORKER, Declaration, Roles, declarations, setting
+from oncue.settings.declaration import ALL, API, SCHEDULER, WORKER, Declaration, Roles, declarations, setting
 
 __all__ = ["ALL", "DECLARED", "KINDS", "Declaration", "Roles", "Settings"]
 
