@@ -35,7 +35,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench import bare
-from oncue.bench.http_load import load, request
 from oncue.clock import SystemClock
 from oncue.domain.change import first_cursor, only_run
 from oncue.domain.ids import JobId, uuid7
@@ -46,6 +45,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, NewJob, Task
 from oncue.settings import Settings
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench.http_load import load, request
 
 PAGES = 1_000  # of each filter
 WIDE = 140  # columns of a table that is written to a file

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oncue.bench.http_load import CONNECTIONS, Load, load, request
+from oncue_bench.http_load import CONNECTIONS, Load, load, request
 
 COUNT = 20_000
 BODY = b'{"task":"mark","schedule":"2030-01-01T00:00:00Z","payload":{"n":1}}'

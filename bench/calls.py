@@ -38,10 +38,10 @@ from rich.table import Table
 
 from bench import bare
 from oncue.api.routes import Route
-from oncue.bench.http_load import Load, load, request
 from oncue.clock import SystemClock
 from oncue.domain.instants import DAY, SECOND, Instant, rfc3339
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench.http_load import Load, load, request
 
 GOAL, LIMIT = 10.0, 50.0  # milliseconds, p99
 WARM_UP = 20  # requests of each example before they are counted

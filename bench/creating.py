@@ -16,12 +16,12 @@ from functools import partial
 from uuid import uuid4
 
 from bench import bare
-from oncue.bench import procfs
-from oncue.bench.http_load import CONNECTIONS, Load, load, request
-from oncue.bench.processes import told_in
 from oncue.client import Client
 from oncue.clock import SystemClock
 from oncue.domain.instants import DAY, SECOND, Instant, rfc3339
+from oncue_bench import procfs
+from oncue_bench.http_load import CONNECTIONS, Load, load, request
+from oncue_bench.processes import told_in
 
 BATCH = 1_000
 ALONE = 2_000  # created one after the other in a round

@@ -13,12 +13,12 @@ import apsw
 import asyncpg
 
 from engine_driver import BATCH, Driver
-from oncue.bench.filling import Owner, fill, old_snapshot
 from oncue.domain.instants import MINUTE, Duration
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench.filling import Owner, fill, old_snapshot
 
 PATIENT = Duration(10 * MINUTE)  # nothing here is to be called away for being slow
 

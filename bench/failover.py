@@ -45,9 +45,9 @@ from bench.witnessed import Start, Witnessed
 from rich.console import Console
 from rich.table import Table
 
-from oncue.bench.processes import Processes
 from oncue.clock import SystemClock
 from oncue.testing.postgres_replica import ReplicatedPostgres
+from oncue_bench.processes import Processes
 
 TASKS = Path(__file__).with_name("witness_tasks.py")
 RATE = 40  # runs a second

@@ -35,10 +35,10 @@ from bench.steady_load import SteadyLoad, percentile
 from rich.console import Console
 from rich.table import Table
 
-from oncue.bench import procfs
-from oncue.bench.processes import Processes
 from oncue.clock import SystemClock
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench import procfs
+from oncue_bench.processes import Processes
 
 SLOTS, SECONDS = "20", 0.5  # of each worker; of each run
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}

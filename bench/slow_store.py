@@ -36,9 +36,9 @@ from bench.witnessed import Witnessed
 from rich.console import Console
 from rich.table import Table
 
-from oncue.bench.processes import Process, Processes
 from oncue.clock import SystemClock
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench.processes import Process, Processes
 
 TASKS = Path(__file__).with_name("witness_tasks.py")
 RATE = 50  # runs a second

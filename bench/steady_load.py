@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from oncue.bench.http_load import request
 from oncue.clock import Clock
 from oncue.domain.instants import SECOND, Instant, rfc3339
+from oncue_bench.http_load import request
 
 LONG_EVERY, LONG = 5, 1.5  # one in five takes so many seconds
 ALL_OF_THEM = {"overlap": "allow", "catch_up": "all"}

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 from oncue import Context, Tasks
-from oncue.bench.notes import ENVIRONMENT
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, instant
+from oncue_bench.notes import ENVIRONMENT
 
 tasks = Tasks()
 _clock = SystemClock()

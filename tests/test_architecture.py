@@ -8,7 +8,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "oncue"
-PACKAGES = (SOURCE, ROOT / "conformance" / "oncue_conformance")  # all that the wheel contains
+PACKAGES = (
+    SOURCE,
+    ROOT / "conformance" / "oncue_conformance",
+    ROOT / "bench" / "oncue_bench",
+)  # all that the wheel contains
 THE_CLOCK = SOURCE / "clock.py"
 
 # Elsewhere in services, executors and engines the injected clock waits, so that a test can drive it. Not for these:

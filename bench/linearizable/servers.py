@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.linearizable.clients import Door
 from bench.linearizable.faults import FAULTS, FORGOTTEN_COMMITS
 
-from oncue.bench.processes import Process, Processes
 from oncue.testing.postgres import PrivatePostgres
+from oncue_bench.processes import Process, Processes
 
 READY_WITHIN = 60.0  # seconds
 AWAY = 0.5  # seconds that PostgreSQL is away, beyond what its start takes

@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 from protocol import BATCH, Asked, Stopwatch, asked, mark, tell, tell_ahead
 
 from oncue import Context, Tasks
-from oncue.bench.processes import told_in
 from oncue.engines.postgres import running
+from oncue_bench.processes import told_in
 
 tasks = Tasks()
 CONNECTIONS = 2  # for batches: while one is stored, the next is read

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 from tests.processes.fleet import only_in_the_long_version
 
-from oncue.bench.parts import PARTS
-from oncue.bench.procfs import family
-from oncue.bench.stand import check
 from oncue.cli.main import main
 from oncue.testing.postgres import PostgresMissing
+from oncue_bench.parts import PARTS
+from oncue_bench.procfs import family
+from oncue_bench.stand import check
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -58,7 +58,7 @@ def test_without_postgres_it_says_what_to_install_before_anything_is_started(
         pytest.fail(f"{engine} was started")
 
     monkeypatch.setenv("ONCUE_TEST_POSTGRES", str(tmp_path))
-    monkeypatch.setattr("oncue.bench.parts.measured", nothing_is_to_start)
+    monkeypatch.setattr("oncue_bench.parts.measured", nothing_is_to_start)
 
     result = CliRunner().invoke(main, ["bench", "drain", *only])
 

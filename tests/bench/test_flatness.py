@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from oncue.bench import measures
-from oncue.bench.flatness import judged
-from oncue.bench.measures import Measure, Reached
-from oncue.bench.minutes import MEGABYTE, Sample, StoreState, Table
-from oncue.bench.notes import Noted
 from oncue.domain.instants import MILLISECOND
+from oncue_bench import measures
+from oncue_bench.measures import Measure, Reached
+from oncue_bench.minutes import MEGABYTE, Sample, StoreState, Table
+from oncue_bench.notes import Noted
+from oncue_bench.soak import judged
 
 COUNT = 40
 Level = Callable[[int], float]

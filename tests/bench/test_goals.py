@@ -2,9 +2,9 @@
 
 import pytest
 
-from oncue.bench import measures
-from oncue.bench.measures import Measure, Reached
-from oncue.bench.parts import applicable, route
+from oncue_bench import measures
+from oncue_bench.measures import Measure, Reached
+from oncue_bench.parts import applicable, route
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from oncue.bench.http_load import load, paced, request
 from oncue.clock import SystemClock
 from oncue.domain.instants import MILLISECOND, SECOND, Instant
+from oncue_bench.http_load import load, paced, request
 
 Answer = Callable[[int], bytes]
 OK = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from oncue.bench.measuring_tasks import Notebook
-from oncue.bench.notes import ENVIRONMENT, RECORD, WINDOW, Noted, Notes
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue_bench.measuring_tasks import Notebook
+from oncue_bench.notes import ENVIRONMENT, RECORD, WINDOW, Noted, Notes
 
 NOON = Instant(1_800_000_000 * SECOND)
 
@@ -102,7 +102,7 @@ class TestFiles:
     def test_none_of_it_stays_in_the_memory_of_whoever_writes(self, tmp_path: Path) -> None:
         script = (
             "from pathlib import Path\n"
-            "from oncue.bench.measuring_tasks import Notebook\n"
+            "from oncue_bench.measuring_tasks import Notebook\n"
             "def memory(): return int(Path('/proc/self/statm').read_text().split()[1])\n"
             f"notebook = Notebook(Path({str(tmp_path)!r}) / '1.notes')\n"
             "for n in range(100_000): notebook.write(1, n + 1)\n"

@@ -6,14 +6,24 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from oncue.bench import measures
-from oncue.bench.measures import Row
-from oncue.bench.notes import Noted, Series
-from oncue.bench.page import page
-from oncue.bench.plots import HEIGHT, WIDTH, lag_histogram, levels, over_time
-from oncue.bench.report import Report, as_json, cells, number, this_machine
 from oncue.domain.instants import MILLISECOND
 from oncue.testing.clock import FakeClock
+from oncue_bench import measures
+from oncue_bench.measures import Row
+from oncue_bench.notes import Noted, Series
+from oncue_bench.report import (
+    HEIGHT,
+    WIDTH,
+    Report,
+    as_json,
+    cells,
+    lag_histogram,
+    levels,
+    number,
+    over_time,
+    page,
+    this_machine,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,17 +9,16 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from oncue.bench import measures, procfs
-from oncue.bench.measures import Reached, Row
-from oncue.bench.minutes import COLUMNS, MEGABYTE, Sample, StoreState, Table, cells, levels_of, minutes
-from oncue.bench.notes import BINS, Histogram, Noted
-from oncue.bench.page import page
-from oncue.bench.report import Report, as_json, this_machine
-from oncue.bench.soaking import Open, audited
-from oncue.bench.writing import AHEAD, steady
 from oncue.client import Finding
 from oncue.domain.instants import MILLISECOND, SECOND, Instant
 from oncue.testing.clock import FakeClock
+from oncue_bench import measures, procfs
+from oncue_bench.measures import Reached, Row
+from oncue_bench.minutes import COLUMNS, MEGABYTE, Sample, StoreState, Table, cells, levels_of, minutes
+from oncue_bench.notes import BINS, Histogram, Noted
+from oncue_bench.report import Report, as_json, page, this_machine
+from oncue_bench.soak import Open, audited
+from oncue_bench.stand import AHEAD, steady
 
 NOON = Instant(1_800_000_000 * SECOND)
 
@@ -156,7 +155,7 @@ def test_processor_time_of_children_that_have_ended_is_counted() -> None:
         pytest.skip("processes are found in /proc")
     script = (
         "import os, subprocess, sys\n"
-        "from oncue.bench.procfs import busy_seconds\n"
+        "from oncue_bench.procfs import busy_seconds\n"
         "before = busy_seconds(os.getpid())\n"
         "subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.5: pass'], check=True)\n"
         "print(busy_seconds(os.getpid()) - before)"

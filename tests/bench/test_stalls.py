@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from oncue.bench.stalls import CHECK_INTERVAL, STALL, Stalls
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue_bench.parts import CHECK_INTERVAL, STALL, Stalls
 
 
 class JumpingClock:

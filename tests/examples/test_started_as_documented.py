@@ -245,6 +245,12 @@ def test_it_is_installed_as_the_page_says(machine: Machine, somebody: Reader) ->
     somebody.stop()
 
 
+@pytest.mark.parametrize("elsewhere", [NOWHERE], indirect=True)  # no server runs in the folder
+def test_the_suite_for_engines_and_the_bench_are_installed_with_it(installed: Reader) -> None:
+    installed.type(["python -c 'from oncue.testing.conformance import store; import oncue_bench.parts'"])
+    installed.stop()
+
+
 def test_the_tutorial_works_as_it_is_written(
     somebody: Reader, loopback: Loopback, postgres_server: PrivatePostgres
 ) -> None:

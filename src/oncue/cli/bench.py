@@ -19,10 +19,9 @@ from oncue.clock import Clock
 from oncue.domain.errors import OncueError
 
 if TYPE_CHECKING:  # importing all of this would slow down `--help`
-    from oncue.bench.measures import Row
-    from oncue.bench.options import Options
-    from oncue.bench.report import Report
     from oncue.cli.bench_progress import Shown
+    from oncue_bench.measures import Options, Row
+    from oncue_bench.report import Report
 
 EXAMPLES = """\b
 PART is any of
@@ -65,7 +64,7 @@ Floor and goal are values for a machine with two cores; other work on the machin
 
 def _known(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     if names:
-        from oncue.bench.parts import PARTS
+        from oncue_bench.parts import PARTS
 
         for name in names:
             if name not in PARTS:
@@ -135,8 +134,8 @@ def command(
     """Measure throughput and lateness on this machine."""
     if every and (parts or quick):
         raise click.UsageError("--all excludes --quick and PART; drop one of them")
-    from oncue.bench.parts import EVERY, USUAL, applicable, route
-    from oncue.bench.stand import ENGINES, check
+    from oncue_bench.parts import EVERY, USUAL, applicable, route
+    from oncue_bench.stand import ENGINES, check
 
     names = route(EVERY if every else parts or USUAL)
     engines = [engine for engine in ((only,) if only else ENGINES) if applicable(engine, names)]
@@ -157,7 +156,7 @@ def command(
 
 
 def _options(quick: bool, given: dict[str, Any]) -> Options:
-    from oncue.bench.options import QUICK, Options
+    from oncue_bench.measures import QUICK, Options
 
     said = {name: value for name, value in given.items() if value is not None}
     return msgspec.structs.replace(QUICK if quick else Options(), **said)
@@ -166,9 +165,9 @@ def _options(quick: bool, given: dict[str, Any]) -> Options:
 def _measured(clock: Clock, engines: Sequence[str], names: list[str], options: Options) -> Report:
     import uvloop
 
-    from oncue.bench.parts import applicable, measured
-    from oncue.bench.report import Report, this_machine
     from oncue.cli.bench_progress import showing
+    from oncue_bench.parts import applicable, measured
+    from oncue_bench.report import Report, this_machine
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
     found: dict[str, list[Row]] = {}
@@ -186,10 +185,9 @@ def _begins(shown: Shown, engine: str, part: str) -> None:
 
 
 def _tell(report: Report, names: list[str], json_file: Path | None, html_file: Path | None) -> None:
-    from oncue.bench import minutes
-    from oncue.bench.page import page
-    from oncue.bench.parts import applicable
-    from oncue.bench.report import COLUMNS, as_json, cells, lines
+    from oncue_bench import minutes
+    from oncue_bench.parts import applicable
+    from oncue_bench.report import COLUMNS, as_json, cells, lines, page
 
     for engine, row in [(engine, row) for engine, rows in report.found.items() for row in rows if row.minutes]:
         title = f"{engine}, {row.measure.part}: {row.note}, minute by minute"

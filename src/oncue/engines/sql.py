@@ -14,7 +14,9 @@ def statements(package: str) -> dict[str, str]:
     """Return the statements of `<package>/sql/*.sql` by their names, which are unique over all files."""
     found: dict[str, str] = {}
     for entry in files(package).joinpath("sql").iterdir():
-        _, *parts = _NAME.split(entry.read_text("utf-8"))
+        nameless, *parts = _NAME.split(entry.read_text("utf-8"))
+        if nameless.strip():
+            raise ValueError(f"{package}: a statement in {entry.name} has no name")
         for name, text in zip(parts[::2], parts[1::2], strict=True):
             if name in found:
                 raise ValueError(f"{package}: two statements are called {name}")

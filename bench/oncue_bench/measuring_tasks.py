@@ -6,11 +6,11 @@ import os
 from mmap import mmap
 from pathlib import Path
 
-from oncue.bench.notes import ENVIRONMENT, RECORD, WINDOW
 from oncue.clock import SystemClock
 from oncue.context import Context
 from oncue.domain.instants import Instant, instant
 from oncue.tasks import Tasks
+from oncue_bench.notes import ENVIRONMENT, RECORD, WINDOW
 
 TASK = "note"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from oncue.bench.notes import ENVIRONMENT
 from oncue.domain.errors import OncueError
+from oncue_bench.notes import ENVIRONMENT
 
 SHOWN_OUTPUT = 2_000  # characters of a process's output that are shown
 

@@ -1,27 +1,31 @@
-"""`soak`: a steady load for long, with history growing and retention dropping it. All measures have to stay flat."""
+"""`soak`: a steady load for long, with history growing and retention dropping it. All measures have to stay flat.
+
+Whether a soak was flat: compares its last quarter with its second. The first is for warming up.
+
+What a soak samples repeatedly.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from statistics import median
 from typing import Any
 
-from oncue.bench import measures
-from oncue.bench.creating import BATCH_CONNECTIONS
-from oncue.bench.flatness import judged
-from oncue.bench.measures import Row, Step
-from oncue.bench.minutes import MEGABYTE, SAMPLES_A_MINUTE, minute, minutes
-from oncue.bench.notes import Histogram, Series
-from oncue.bench.options import Options
-from oncue.bench.processes import Processes
-from oncue.bench.sampling import FINER, Sampling
-from oncue.bench.stand import PROGRESS_TIMEOUT, WORK, Stand, placed, reached
-from oncue.bench.writing import AHEAD, batch_due, steady
 from oncue.client import Finding
+from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.self_audit import TURN, read_progress
+from oncue.engines.sql import statements
+from oncue_bench import measures, procfs
+from oncue_bench.measures import Options, Row, Step
+from oncue_bench.minutes import MEGABYTE, SAMPLES_A_MINUTE, Sample, StoreState, Table, minute, minutes
+from oncue_bench.notes import BINS, Histogram, Noted, Series
+from oncue_bench.processes import Processes
+from oncue_bench.stand import AHEAD, PROGRESS_TIMEOUT, WORK, Stand, batch_due, placed, reached, steady
+from oncue_bench.usual_parts import BATCH_CONNECTIONS
 
 SAMPLES = 40  # at least
 SAMPLE_INTERVAL = Duration(10 * SECOND)  # between two samples, at most
@@ -203,3 +207,103 @@ def _rows(sampling: Sampling, open_: Open, options: Options, length: Duration) -
         Row(measures.SOAK.longest, whole.lag_max_ms, long),
         *judged(samples, open_.left),
     ]
+
+
+# ------------------------------------------------------------------------------------------------------------- flatness
+
+SMALL = 8 * MEGABYTE  # a smaller table may grow by a tenth of this: by pages, not by much
+
+
+def judged(samples: Sequence[Sample], lost: int) -> list[Row]:
+    """Return rows, each with a bound that it must keep."""
+    quarter = len(samples) // 4
+    second, last = samples[quarter : 2 * quarter], samples[-quarter:]
+    return [
+        Row(measures.SOAK_LOST, lost),
+        _lag(second, last),
+        *(_memory(name, second, last) for name in last[-1].memory),
+        _table("waiting", second, last, lambda one: one.store.waiting.size),
+        _table("running", second, last, lambda one: one.store.running.size),
+    ]
+
+
+def _lag(second: Sequence[Sample], last: Sequence[Sample]) -> Row:
+    before, after = (Histogram.together([one.lags for one in some]).lag(0.99) for some in (second, last))
+    return Row(measures.SOAK_LAG, 100 * after / before if before else 0.0, f"{before:.1f} → {after:.1f} ms")
+
+
+def _memory(name: str, second: Sequence[Sample], last: Sequence[Sample]) -> Row:
+    before, after = (median([one.memory.get(name, 0.0) for one in some]) for some in (second, last))
+    note = f"{name}: {before:.1f} → {after:.1f} MB"
+    return Row(measures.SOAK_MEMORY, 100 * (after / before - 1) if before else 0.0, note)
+
+
+def _table(name: str, second: Sequence[Sample], last: Sequence[Sample], size: Callable[[Sample], int]) -> Row:
+    before, after = (median([size(one) for one in some]) for some in (second, last))
+    note = f"{name}: {before / MEGABYTE:.1f} → {after / MEGABYTE:.1f} MB"
+    return Row(measures.SOAK_TABLE, 100 * (after - before) / max(before, SMALL), note)
+
+
+# -------------------------------------------------------------------------------------------------------------- samples
+
+FINER = 10  # bins of a sample for each bin of a plot: percentiles within 3 %
+NOTHING = Noted([], []).histogram(BINS * FINER)
+
+_SQL = statements("oncue_bench")
+
+
+class Sampling:
+    """`add` takes runs; `sample` closes an interval of them."""
+
+    def __init__(self, connection: Any, pid: int, clock: Clock, before: StoreState, first: Instant) -> None:
+        self.samples: list[Sample] = []
+        self._connection = connection
+        self._pid = pid
+        self._clock = clock
+        self._store = before
+        self.first = first
+        self._since = first
+        self._runs, self._lags, self._longest = 0, NOTHING, 0.0
+
+    @classmethod
+    async def begun(cls, connection: Any, pid: int, clock: Clock, first: Instant) -> Sampling:
+        return cls(connection, pid, clock, await _store_state(connection), first)
+
+    def add(self, noted: Noted) -> None:
+        if noted:
+            self._runs += len(noted)
+            self._lags = Histogram.together([self._lags, noted.histogram(BINS * FINER)])
+            self._longest = max(self._longest, noted.lag(1))
+
+    async def sample(self) -> None:
+        now, store = self._clock.now(), await _store_state(self._connection)
+        self.samples.append(
+            Sample(
+                (now - self.first) / SECOND,
+                (now - self._since) / SECOND,
+                self._runs,
+                self._lags,
+                self._longest,
+                _memory_of(self._pid),
+                store,
+                store.wal - self._store.wal,
+            )
+        )
+        self._store, self._since = store, now
+        self._runs, self._lags, self._longest = 0, NOTHING, 0.0
+
+
+def _memory_of(pid: int) -> dict[str, float]:
+    if not procfs.readable():
+        return {}
+    own, others = procfs.own_and_others(pid)
+    return {"up": round(own, 2), "worker": round(others, 2)}
+
+
+async def _store_state(connection: Any) -> StoreState:
+    found = await connection.fetchrow(_SQL["postgres_state"])
+    waiting, running = (
+        Table(found[name], found[f"{name}_dead"], found[f"{name}_vacuums"], found[f"{name}_ago"])
+        for name in ("waiting", "running")
+    )
+    return StoreState(waiting, running, found["history"], found["pieces"], found["database"], found["wal"])

@@ -1,28 +1,28 @@
-"""The parts of `oncue bench`, and how they are run."""
+"""The parts of `oncue bench`, and how they are run.
+
+Whether the machine stood still meanwhile: figures from then mean little, and the report says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from itertools import groupby
 
 import msgspec
 
-from oncue.bench import measures
-from oncue.bench.counting import counting
-from oncue.bench.creating import create
-from oncue.bench.filling import full, snapshot
-from oncue.bench.fleet import fleet, fleet_stand
-from oncue.bench.idling import idle
-from oncue.bench.intake import intake
-from oncue.bench.measures import Row, Step
-from oncue.bench.options import Options
-from oncue.bench.recurring import recurring
-from oncue.bench.running import burst, drain, drained, spread, sustained
-from oncue.bench.scaling import roles_apart, scale
-from oncue.bench.soaking import narrow_history, soak
-from oncue.bench.stalls import watched
-from oncue.bench.stand import Stand, standing
+from oncue.clock import Clock
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue_bench import measures
+from oncue_bench.filling import full, snapshot
+from oncue_bench.fleet import counting, fleet, fleet_stand, roles_apart, scale
+from oncue_bench.intake import intake
+from oncue_bench.measures import Options, Row, Step
+from oncue_bench.soak import narrow_history, soak
+from oncue_bench.stand import Stand, standing
+from oncue_bench.usual_parts import burst, create, drain, drained, idle, recurring, spread, sustained
 
 Part = Callable[[Stand, Options, Step], Awaitable[list[Row]]]
 Place = Callable[[str, Options], AbstractAsyncContextManager[Stand]]
@@ -101,3 +101,45 @@ async def _go_through(stand: Stand, names: Sequence[str], options: Options, step
             found = await PARTS[name](stand, options, step)
         rows += [msgspec.structs.replace(row, caution=stalls.note) for row in found]
     return rows
+
+
+# ------------------------------------------------------------------------------------------------ stalls of the machine
+
+CHECK_INTERVAL = Duration(100 * MILLISECOND)
+STALL = Duration(2 * SECOND)  # longer than any process waits on a busy machine
+
+
+class Stalls:
+    def __init__(self) -> None:
+        self.lost = Duration(0)
+
+    @property
+    def note(self) -> str:
+        return f"the machine stood still for {self.lost / SECOND:.1f} s" if self.lost else ""
+
+    async def watch(self, clock: Clock) -> None:
+        while True:
+            before, busy = clock.monotonic(), _busy()
+            await clock.sleep(CHECK_INTERVAL)
+            late = clock.monotonic() - before - CHECK_INTERVAL - (_busy() - busy)
+            if late > STALL:
+                self.lost = Duration(self.lost + late)
+
+
+def _busy() -> Duration:
+    """Return the processor time of this process: while it computes, a late check is its own fault."""
+    times = os.times()
+    return Duration(round((times.user + times.system) * SECOND))
+
+
+@asynccontextmanager
+async def watched(clock: Clock) -> AsyncIterator[Stalls]:
+    """Measure how long nothing moved in this block, in total."""
+    stalls = Stalls()
+    watching = asyncio.create_task(stalls.watch(clock))
+    try:
+        yield stalls
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching

@@ -1,4 +1,7 @@
-"""The test bed: a private database, oncue on it as a user starts it, and a client of its API."""
+"""The test bed: a private database, oncue on it as a user starts it, and a client of its API.
+
+Requests as bytes, encoded before any clock starts.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,23 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import apsw
 import msgspec
 
-from oncue.bench import http_load
-from oncue.bench.http_load import Load
-from oncue.bench.measures import Step
-from oncue.bench.notes import Noted, Notes
-from oncue.bench.options import Options
-from oncue.bench.processes import BenchFailed, Process, Processes
 from oncue.client import AsyncClient, ClientError
 from oncue.clock import SystemClock
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, rfc3339
+from oncue_bench import http_load
+from oncue_bench.http_load import Load
+from oncue_bench.measures import Options, Step
+from oncue_bench.measuring_tasks import TASK
+from oncue_bench.notes import Noted, Notes
+from oncue_bench.processes import BenchFailed, Process, Processes
 
 ENGINES = ("sqlite", "postgres")
-WORK = ("--tasks", "oncue.bench.measuring_tasks")
+WORK = ("--tasks", "oncue_bench.measuring_tasks")
 QUEUE = "default"
 PROGRESS_TIMEOUT = Duration(60 * SECOND)  # without any progress
 POLL_INTERVAL = Duration(20 * MILLISECOND)  # between two reads of the progress
@@ -161,3 +165,56 @@ def check(engines: Sequence[str]) -> None:
     except ModuleNotFoundError as missing:
         raise BenchFailed("PostgreSQL needs: pip install 'oncue[postgres]'") from missing
     PrivatePostgres(settings=SERVER_SETTINGS)
+
+
+# ---------------------------------------------------------------------------------------------------- requests as bytes
+
+BATCH = 1_000
+AHEAD = Duration(2 * SECOND)  # how long before their due instant jobs are created
+BATCHES = 10  # a second, of a steady load
+
+
+def single(stand: Stand, due: Instant) -> bytes:
+    """Return a request for one job, with an idempotency key, as our clients send it."""
+    return stand.request("POST", "jobs", _job(rfc3339(due)), str(uuid4()))
+
+
+def single_now(stand: Stand) -> bytes:
+    """Return a request for one job that is due at once."""
+    return stand.request("POST", "jobs", _job("now"), str(uuid4()))
+
+
+def batch(stand: Stand, jobs: Sequence[bytes]) -> bytes:
+    return stand.request("POST", "jobs/batch", b'{"jobs":[' + b",".join(jobs) + b"]}")
+
+
+def batches(stand: Stand, count: int, schedule: str) -> list[bytes]:
+    """Return batches of `count` jobs in all, with the same schedule."""
+    job = _job(schedule)
+    return [batch(stand, [job] * size) for size in sizes(count)]
+
+
+def batch_due(stand: Stand, dues: Sequence[Instant]) -> bytes:
+    jobs = {due: _job(rfc3339(due)) for due in set(dues)}
+    return batch(stand, [jobs[due] for due in dues])
+
+
+def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, list[Instant]]]:
+    """Yield `rate` runs a second: when to send each batch, and when its runs are due, spread over their interval.
+
+    In whole milliseconds, as the API represents them.
+    """
+    for number in range(seconds * BATCHES):
+        runs = range(-(-number * rate // BATCHES), -(-(number + 1) * rate // BATCHES))
+        dues = [Instant((first + n * SECOND // rate) // MILLISECOND * MILLISECOND) for n in runs]
+        yield Instant(first - AHEAD + number * SECOND // BATCHES), dues
+
+
+def sizes(count: int) -> Iterator[int]:
+    """Yield the sizes of the batches that add up to this."""
+    for start in range(0, count, BATCH):
+        yield min(BATCH, count - start)
+
+
+def _job(schedule: str) -> bytes:
+    return b'{"task":"%s","schedule":"%s"}' % (TASK.encode(), schedule.encode())

@@ -9,15 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
 
-from oncue.bench import measures, procfs
-from oncue.bench.creating import BATCH_CONNECTIONS
-from oncue.bench.measures import Measure, Row, Step
-from oncue.bench.measuring_tasks import TASK
-from oncue.bench.options import Options
-from oncue.bench.running import spread_noted
-from oncue.bench.stand import POLL_INTERVAL, PROGRESS_TIMEOUT, QUEUE, Stand
-from oncue.bench.writing import AHEAD, batches
 from oncue.domain.instants import SECOND, Duration
+from oncue_bench import measures, procfs
+from oncue_bench.measures import Measure, Options, Row, Step
+from oncue_bench.measuring_tasks import TASK
+from oncue_bench.stand import AHEAD, POLL_INTERVAL, PROGRESS_TIMEOUT, QUEUE, Stand, batches
+from oncue_bench.usual_parts import BATCH_CONNECTIONS, spread_noted
 
 GRANT = "insert into db_grants select session_user, min(uid), 'admin', 0 from users"
 ENQUEUE = "select count(enqueue($1, '{}', $3)) from generate_series(1, $2::int)"

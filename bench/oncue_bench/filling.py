@@ -9,24 +9,23 @@ from contextlib import asynccontextmanager
 import apsw
 import msgspec
 
-from oncue.bench import measures
-from oncue.bench.measures import Measure, Row, Step
-from oncue.bench.measuring_tasks import TASK
-from oncue.bench.options import Options
-from oncue.bench.running import burst_noted, drained, spread_noted
-from oncue.bench.stand import Stand
 from oncue.domain.ids import ClassId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Spec
 from oncue.engines.open import open_engine
 from oncue.engines.sql import statements
 from oncue.settings import Settings
+from oncue_bench import measures
+from oncue_bench.measures import Measure, Options, Row, Step
+from oncue_bench.measuring_tasks import TASK
+from oncue_bench.stand import Stand
+from oncue_bench.usual_parts import burst_noted, drained, spread_noted
 
 ROWS_AT_ONCE = 50_000  # in one transaction: a second of SQLite's one writer, for which others wait
 
 Wanted = Iterable[tuple[str, int]]
 
-_SQL = statements("oncue.bench")
+_SQL = statements("oncue_bench")
 
 
 class Owner(msgspec.Struct, frozen=True):

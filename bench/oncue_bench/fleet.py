@@ -1,4 +1,9 @@
-"""`fleet`: what many workers on one PostgreSQL cost, idle and at a steady trickle, and how late they start."""
+"""`scale`: the same drain with one, two and four workers on one database, and where the processor time goes.
+
+`counting`: what metrics cost a worker, by the same drain with and without them.
+
+`fleet`: what many workers on one PostgreSQL cost, idle and at a steady trickle, and how late they start.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +16,136 @@ from typing import Any
 
 import msgspec
 
-from oncue.bench import measures, procfs
-from oncue.bench.measures import Measure, Row, Step
-from oncue.bench.options import Options
-from oncue.bench.processes import BenchFailed, Processes
-from oncue.bench.running import SPREAD_CONNECTIONS
-from oncue.bench.scaling import staffed
-from oncue.bench.stand import Stand, placed, reached
-from oncue.bench.writing import single_now
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.sql import statements
 from oncue.testing.postgres_binaries import find_binaries
+from oncue_bench import measures, procfs
+from oncue_bench.measures import Measure, Options, Row, Step
+from oncue_bench.processes import BenchFailed, Processes
+from oncue_bench.stand import POLL_INTERVAL, PROGRESS_TIMEOUT, WORK, Stand, placed, reached, single_now
+from oncue_bench.usual_parts import SPREAD_CONNECTIONS, drained
 
-ROUNDS = 3
+# ---------------------------------------------------------------------------------------------------------------- scale
+
+WARM_UP = 2_000  # runs per worker
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Processor time, in seconds."""
+
+    workers: float
+    store: float
+    rest: float
+
+
+@asynccontextmanager
+async def roles_apart(engine: str, _: Options) -> AsyncIterator[Stand]:
+    """Run `oncue api`, `oncue scheduler` and one `oncue worker` in this block, each in its own process."""
+    with placed(engine) as (store, folder), Processes(store.url, folder) as processes:
+        async with reached(store, processes, processes.start("api", "--port", "0"), folder) as stand:
+            processes.start("scheduler")
+            await staffed(stand, 1, lambda *_: None)
+            yield stand
+
+
+async def scale(stand: Stand, options: Options, step: Step) -> list[Row]:
+    rows: list[Row] = []
+    before: list[Spent] = []
+    alone = 0.0
+    for count in options.workers:
+        await staffed(stand, count, step)
+        await drained(stand, WARM_UP * count, step)
+        found = await drained(stand, options.runs, step, lambda: before.append(_spent(stand)))
+        note = f"{count} workers" if count > 1 else "1 worker"
+        rows.append(Row(measures.SCALE, found.rate, note, started=found.started))
+        if alone:
+            rows.append(Row(measures.SCALE_RATIO, 100 * found.rate / alone, note))
+        alone = alone or found.rate
+        rows += _processor(before[-1], _spent(stand), options.runs, note)
+    return rows
+
+
+async def staffed(stand: Stand, count: int, step: Step) -> None:
+    """Wait until this many workers are registered."""
+    for _ in range(count - len(stand.processes.of("worker"))):
+        stand.processes.start("worker", *WORK)
+    before, since = 0, stand.clock.monotonic()
+    while (there := len(await stand.client.workers.list())) < count:
+        step("starting workers", there, count)
+        stand.processes.check()
+        if there > before:
+            before, since = there, stand.clock.monotonic()
+        if stand.clock.monotonic() - since > PROGRESS_TIMEOUT:
+            raise stand.processes.failure(f"{there} of {count} workers are there, and no other for a minute")
+        await stand.clock.sleep(Duration(5 * POLL_INTERVAL))
+
+
+def _spent(stand: Stand) -> Spent:
+    if not procfs.readable():
+        return Spent(0, 0, 0)
+    workers, rest = (
+        sum(procfs.busy_seconds(process.pid) for process in stand.processes.of(*roles))
+        for roles in (("worker",), ("api", "scheduler"))
+    )
+    return Spent(workers, procfs.busy_seconds(stand.store.pid) if stand.store.pid else 0.0, rest)
+
+
+def _processor(before: Spent, after: Spent, runs: int, note: str) -> list[Row]:
+    """Measure from the resume of the queue to the last settled run."""
+    if not procfs.readable():
+        return []
+    return [
+        Row(measures.SCALE_WORKERS, 1e6 * (after.workers - before.workers) / runs, note),
+        Row(measures.SCALE_STORE, 1e6 * (after.store - before.store) / runs, note),
+        Row(measures.SCALE_REST, 1e6 * (after.rest - before.rest) / runs, note),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------- counting
+
+COUNTING_ROUNDS = 9
+
+
+async def counting(stand: Stand, options: Options, step: Step) -> list[Row]:
+    if not procfs.readable():
+        raise BenchFailed("counting needs /proc, to read the processor time of a worker")
+    for worker in stand.processes.of("worker"):  # each round has its own
+        stand.processes.stop(worker)
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    rounds = options.rounds or COUNTING_ROUNDS
+    for number in range(rounds):
+        for counts in (True, False) if number % 2 else (False, True):  # neither always goes first
+            spent[counts].append(await _counted(stand, options, step, counts))
+    with_it, without = median(spent[True]), median(spent[False])
+    note = f"median of {rounds} rounds, {options.runs:,} runs each"
+    return [
+        Row(measures.COUNTING, with_it, note),
+        Row(measures.NOT_COUNTING, without, note),
+        Row(measures.COUNTING_COST, 100 * (with_it / without - 1), f"{with_it - without:+.2f} µs/run"),
+    ]
+
+
+async def _counted(stand: Stand, options: Options, step: Step, counts: bool) -> float:
+    """Return the processor time of a new worker, in microseconds per run."""
+    worker = stand.processes.start("worker", *WORK, "--counting" if counts else "--no-counting")
+    await staffed(stand, 1, step)
+    await drained(stand, WARM_UP, step)
+    before: list[float] = []
+    await drained(stand, options.runs, step, lambda: before.append(procfs.busy_seconds(worker.pid)))
+    spent = procfs.busy_seconds(worker.pid) - before[0]
+    stand.processes.stop(worker)
+    return 1e6 * spent / options.runs
+
+
+# ---------------------------------------------------------------------------------------------------------------- fleet
+
+FLEET_ROUNDS = 3
 SETTLE_TIME = Duration(4 * SECOND)  # after a start, before measuring: more than a heartbeat
 COUNTER = "pg_stat_statements"
 CONNECTIONS = 800  # that the server allows
-WARM_UP = 20  # runs for each worker
+FLEET_WARM_UP = 20  # runs for each worker
 
-_SQL = statements("oncue.bench")
+_SQL = statements("oncue_bench")
 
 Case = tuple[int, int]  # workers, and runs a second
 
@@ -82,7 +198,7 @@ async def fleet(stand: Stand, options: Options, step: Step) -> list[Row]:
         stands: dict[str | None, Stand] = {None: stand}
         if options.beside:
             stands[options.beside] = await others.enter_async_context(_stand("postgres", options.beside))
-        for number in range(options.rounds or ROUNDS):
+        for number in range(options.rounds or FLEET_ROUNDS):
             for source in (stands, reversed(stands))[number % 2]:  # neither always goes first
                 for case, one in (await _round(stands[source], options, step)).items():
                     found.setdefault((case, source), []).append(one)
@@ -96,7 +212,7 @@ async def _round(stand: Stand, options: Options, step: Step) -> dict[Case, Found
     try:
         for workers in options.fleet:
             await staffed(stand, workers, step)
-            await _load(stand, WARM_UP * workers, 100, f"{workers} workers: warming up", step)
+            await _load(stand, FLEET_WARM_UP * workers, 100, f"{workers} workers: warming up", step)
             for rate in options.fleet_rates:
                 what = f"{workers} workers, {rate}/s"
                 await stand.until(Instant(stand.clock.now() + SETTLE_TIME), what, step)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from oncue.bench.notes import Histogram
+from oncue_bench.notes import Histogram
 
 MEGABYTE = 2**20
 SAMPLES_A_MINUTE = 6

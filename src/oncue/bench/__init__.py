@@ -1,1 +1,0 @@
-"""`oncue bench`: how fast oncue is on this machine, end to end, measured by the tasks themselves."""

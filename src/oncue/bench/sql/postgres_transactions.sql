@@ -1,1 +1,0 @@
-select xact_commit + xact_rollback from pg_stat_database where datname = current_database()
