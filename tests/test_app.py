@@ -9,11 +9,11 @@ import pytest
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
-from oncue.parts import looping
+from oncue.process.parts import looping
 from oncue.services.loop import Loop
 
 LIMITS = (
-    "import resource; from oncue import open_files; open_files.allow_most();"
+    "import resource; from oncue.process import tuning; tuning.allow_most_files();"
     "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
 )
 

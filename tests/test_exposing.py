@@ -4,10 +4,10 @@ import pytest
 
 from oncue import logs
 from oncue.clock import SystemClock
-from oncue.exposing import count_log_lines, exposing
 from oncue.logs.limits import FIRST, Bursts
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Numbers
+from oncue.process.health import count_log_lines, exposing
 from oncue.settings import Settings
 
 

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from oncue import supervised
+from oncue import restarting
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
-from oncue.supervised import GAVE_UP, MOST_ENDS, Supervised
+from oncue.restarting import GAVE_UP, MOST_ENDS, Supervised
 from oncue.testing.clock import FakeClock
 from oncue.testing.logs import capture_logs
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervised, "PAUSE", Duration(MILLISECOND))
+    monkeypatch.setattr(restarting, "PAUSE", Duration(MILLISECOND))
 
 
 class Oddly(BaseException):
@@ -135,7 +135,7 @@ ENDS = """
 import asyncio
 from oncue import logs
 from oncue.clock import SystemClock
-from oncue.supervised import Supervised
+from oncue.restarting import Supervised
 
 async def main():
     Supervised("it", lambda: asyncio.sleep(0), SystemClock())

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from oncue import collecting, logs, open_files, systemd
+from oncue import logs
 from oncue.api.http.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
@@ -30,7 +30,11 @@ from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
 from oncue.executors.task_files import TaskFiles
-from oncue.exposing import (
+from oncue.log import log
+from oncue.metrics.metric import Roles
+from oncue.metrics.numbers import SILENT, Bounds, Numbers
+from oncue.process import systemd, tuning
+from oncue.process.health import (
     can_write,
     count_log_lines,
     exposing,
@@ -40,11 +44,7 @@ from oncue.exposing import (
     metrics_at,
     tell_build,
 )
-from oncue.lifecycle import Started, started, started_with_worker
-from oncue.log import log
-from oncue.metrics.metric import Roles
-from oncue.metrics.numbers import SILENT, Bounds, Numbers
-from oncue.parts import (
+from oncue.process.parts import (
     Stopping,
     apply_declared,
     membership,
@@ -59,6 +59,7 @@ from oncue.parts import (
     tracing,
     worker_started,
 )
+from oncue.process.started import Started, started, started_with_worker
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
@@ -118,7 +119,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                 if supervisor.begun.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
                     schedules = await first_of(applying(), working) or ()
-                    collecting.settle()
+                    tuning.settle_collector()
                     complete.set()
                     base = started(engine, settings, at)
                     ready(started_with_worker(base, of_worker, supervisor, schedules), key)
@@ -144,7 +145,7 @@ async def api(settings: Settings, ready: Ready) -> int:
             tell_build("api", engine, exposed)
             checks += [has_started(complete), can_write(engine, clock)]
             key = await first_key(engine, clock, Path(settings.data_dir))
-            collecting.settle()
+            tuning.settle_collector()
             complete.set()
             ready(started(engine, settings, at), key)
             systemd.ready(clock)
@@ -166,7 +167,7 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
         ):
             tell_build("scheduler", engine, exposed)
             checks.append(has_planned(planning, clock))
-            collecting.settle()
+            tuning.settle_collector()
             ready(started(engine, settings), None)
             systemd.ready(clock)
             await stopping.asked.wait()
@@ -317,7 +318,7 @@ def main() -> None:
     import uvloop
 
     logs.configure("worker")
-    open_files.allow_most()
+    tuning.allow_most_files()
     _, _, descriptor, parent = sys.argv
     code = uvloop.run(worker_process(int(descriptor), int(parent)))
     end_descendants()  # processes that tasks have left, also in threads

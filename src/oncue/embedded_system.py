@@ -28,14 +28,14 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.http import http_task
 from oncue.executors.port import Executor
 from oncue.executors.threads import ThreadExecutor
-from oncue.exposing import exposing
 from oncue.metrics.metric import Roles
-from oncue.parts import looping, scheduling, serving_at, store
+from oncue.process.health import exposing
+from oncue.process.parts import looping, scheduling, serving_at, store
+from oncue.restarting import Supervised
 from oncue.services.execution import Execution
 from oncue.services.listening import Listening
 from oncue.services.worker_loops import WorkerLoops
 from oncue.settings import Settings
-from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
 from oncue.tasks.clients import Clients
 from oncue.tasks.lifespan import lifespans

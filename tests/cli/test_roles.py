@@ -18,7 +18,7 @@ from oncue.cli.banner import announce, shown
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.roles import settings_of
 from oncue.domain.instants import DAY, HOUR, SECOND
-from oncue.lifecycle import Started, started
+from oncue.process.started import Started, started
 from oncue.settings import Settings
 from oncue.testing.logs import capture_logs
 

@@ -15,9 +15,9 @@ import pytest
 from tests.ops.programs import OPS, program, run
 from tests.processes.fleet import ONCUE, Fleet
 
-from oncue import systemd
 from oncue.domain.instants import SECOND, Duration
 from oncue.executors.environment import without_ours
+from oncue.process import systemd
 from oncue.testing.clock import FakeClock
 
 UNITS = sorted(file.name for file in (OPS / "systemd").glob("*.service"))

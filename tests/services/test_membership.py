@@ -6,7 +6,7 @@ from oncue import __version__
 from oncue.clock import SystemClock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
-from oncue.parts import membership
+from oncue.process.parts import membership
 from oncue.services.membership import BEAT_INTERVAL, Membership
 from oncue.testing.conformance import Store
 

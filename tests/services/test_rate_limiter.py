@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oncue import parts
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Rate
 from oncue.engines.port import Hint, Topic
 from oncue.metrics.exposed import Exposed
+from oncue.process import parts
 from oncue.services import rate_limiter
 from oncue.services.loop import Loop
 from oncue.services.rate_limiter import AHEAD, LONGEST, MIN_PAUSE, Nudge, RateLimiter

@@ -20,7 +20,7 @@ from oncue.clock import SystemClock
 from oncue.domain.trace import Trace
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Labels
-from oncue.parts import tracing
+from oncue.process.parts import tracing
 from oncue.settings import Settings
 from oncue.testing.logs import capture_logs
 from oncue.tracing import otel

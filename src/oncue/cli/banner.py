@@ -11,8 +11,8 @@ import msgspec
 
 from oncue import logs
 from oncue.domain.plain_text import printable
-from oncue.lifecycle import Started
 from oncue.log import log
+from oncue.process.started import Started
 from oncue.services.taken_queues import log_not_taken, not_taken_in_words
 from oncue.settings import Settings
 

@@ -78,7 +78,7 @@ def _looks_inside(ctx: click.Context, to: Destination, given: dict[str, Any]) ->
     if ctx.get_parameter_source("engine") is ParameterSource.ENVIRONMENT:
         return True
     if to.here is not None:
-        from oncue.lifecycle import shown_database
+        from oncue.process.started import shown_database
 
         return shown_database(settings_of(**given).engine) == to.here.database
     return not to.elsewhere

@@ -65,8 +65,9 @@ def run(
     role: str, work: Callable[[Settings, Ready], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
 ) -> None:
     """Run a role until a stop signal, and exit with its exit code."""
-    from oncue import logs, open_files
+    from oncue import logs
     from oncue.cli.banner import announce, stopped
+    from oncue.process import tuning
 
     async def until_stopped(settings: Settings) -> int:
         logs.configure(role, settings)
@@ -75,7 +76,7 @@ def run(
         return code
 
     logs.configure(role)
-    open_files.allow_most()
+    tuning.allow_most_files()
     sys.exit(storing(until_stopped, given, as_json=as_json))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from oncue import __version__, collecting, logs
+from oncue import __version__, logs
 from oncue.clock import Clock, SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant, show_duration
@@ -30,6 +30,8 @@ from oncue.log import log
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.tick import CALM_TICK, TICK, Tick
+from oncue.process import tuning
+from oncue.restarting import Supervised
 from oncue.services.attempts import LAST_CHANCE, Attempts, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.execution import Execution
@@ -42,7 +44,6 @@ from oncue.services.taken_queues import taken_queues
 from oncue.services.timekeeper import Timekeeper
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
-from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
 from oncue.tracing.port import Tracing
 
@@ -144,7 +145,7 @@ class WorkerProcess:
     async def run(self) -> int:
         """Run until told to stop."""
         await self._register()
-        collecting.settle()
+        tuning.settle_collector()
         tasks = tuple(task.name for task in self._tasks)
         # Before the first claim: from here on there is something to finish.
         declared, queues = self._tasks.declared(self._settings.build or None), taken_queues(self._settings, self._tasks)

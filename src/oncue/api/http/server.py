@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from oncue.api.http.address import url_of
 from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
-from oncue.supervised import Supervised
+from oncue.restarting import Supervised
 
 LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to stop
 

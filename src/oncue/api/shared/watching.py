@@ -30,7 +30,7 @@ from oncue.domain.placement import SYSTEM_QUEUE
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.log import log
-from oncue.supervised import Supervised
+from oncue.restarting import Supervised
 
 SCAN_INTERVAL = 0.25  # seconds from a scan to the next one: an object is reported at most this often
 SCANS = 2  # after a hint

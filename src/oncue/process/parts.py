@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from importlib import import_module
 from pathlib import Path
 
-from oncue import systemd
 from oncue.api.http.address import url_of
 from oncue.clock import SystemClock, happens_within
 from oncue.domain.errors import StoreFull
@@ -26,12 +25,14 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.executors.task_files import TaskFiles
 from oncue.intake.context import Intake
 from oncue.intake.large_values import LargeValues
-from oncue.lifecycle import shown_database
 from oncue.local_server import announced
 from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
+from oncue.process import systemd
+from oncue.process.started import shown_database
+from oncue.restarting import Supervised
 from oncue.services.archiving import Archiving
 from oncue.services.bulk_acts import Follow
 from oncue.services.bulk_work import BulkWork
@@ -57,7 +58,6 @@ from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.storage.open import open_archive, open_storage
-from oncue.supervised import Supervised
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
