@@ -86,19 +86,21 @@ def local_servers(folder: Path) -> list[LocalServer]:
 
 def _read(file: Path) -> LocalServer | None:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         url, database, place = os.fsdecode(os.read(descriptor, LONGEST)).splitlines()
         of = os.fstat(descriptor)
         live = _is_same(place, _place()) and _locked(descriptor)
+        us = os.geteuid()
+        owners = (us,) if us else (0, file.parent.stat().st_uid)  # root could read anybody's
     except (OSError, ValueError):
         return None
     finally:
         os.close(descriptor)
-    # Anybody may give away a folder with a file in it that leads elsewhere.
-    trusted = os.geteuid() in (0, of.st_uid) and (live or is_here(url))
+    # Anybody may give away a folder with a file in it that leads elsewhere, or put one into a folder that is shared.
+    trusted = of.st_uid in owners and (live or is_here(url))
     return LocalServer(url, database, live, of.st_mtime_ns) if trusted else None
 
 

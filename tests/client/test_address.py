@@ -102,6 +102,25 @@ def test_a_folder_from_elsewhere_leads_nowhere(elsewhere: Path, monkeypatch: pyt
     assert find_address().url == "http://127.0.0.1:8470"
 
 
+def test_an_address_that_somebody_else_put_into_a_folder_gets_no_key(elsewhere: Path) -> None:
+    """Root reads what others wrote, and a link leads to a file of the right owner."""
+    put_key(elsewhere / ".oncue", "oc_usual")
+    (elsewhere / "other").mkdir()
+    with announced(elsewhere / "other", "http://127.0.0.1:3", ""):
+        [other] = (elsewhere / "other").glob("address.*")
+        (elsewhere / ".oncue" / other.name).symlink_to(other)
+        assert local_servers(elsewhere / ".oncue") == []
+    if os.geteuid():
+        return
+    with announced(elsewhere / ".oncue", "http://127.0.0.1:4", ""):
+        file = next(one for one in (elsewhere / ".oncue").glob("address.*") if not one.is_symlink())
+        os.chown(file, 65534, -1)
+        assert find_address().url == "http://127.0.0.1:8470"
+        assert find_address("http://127.0.0.1:4").key_now() is None
+        os.chown(file.parent, 65534, -1)  # a service's folder, in which root looks
+        assert find_address("http://127.0.0.1:4").key_now() == "oc_usual"
+
+
 def test_a_program_uses_a_context_by_name_only(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
