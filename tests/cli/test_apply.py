@@ -299,6 +299,18 @@ def test_very_many_problems_are_counted(oncue: Oncue) -> None:
     assert re.fullmatch(r"and (at least )?[\d,]+ more problems", lines[201])
 
 
+def test_a_job_that_is_no_object_is_named(oncue: Oncue) -> None:
+    write("- hello\n- {key: a, task: hello}\n-\n")
+
+    result = oncue("apply", "jobs.yaml")
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "jobs.yaml:1: jobs.0: must be an object with the fields of a job",
+        "jobs.yaml:3: jobs.2: must be an object with the fields of a job",
+    ]
+
+
 def test_a_payload_of_a_megabyte_is_applied_once(oncue: Oncue, oncue_up: Up) -> None:
     """Catches the usual limit of a payload in the database, and lists, which omit large ones."""
     key = str(uuid4())

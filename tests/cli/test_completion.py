@@ -52,7 +52,8 @@ def answer(request: Request) -> Said:
             return 200, {"jobs": [{**one, "match": "prefix"} for one in named]}
         case ["runs"]:
             return 200, {"runs": [{**JOB, "run_id": JOB["job_id"]}], "next_page_token": None}
-    names = {"tasks": [{"name": "hello"}, {"name": "charge", "schema": CHARGE}], "queues": [{"name": "mail"}]}
+    tasks = [{"name": "hello"}, {"name": "charge", "schema": CHARGE}, {"name": "--all"}]  # which would be an option
+    names = {"tasks": tasks, "queues": [{"name": "mail"}]}
     return 200, {
         **names,
         "workers": [{"worker_id": JOB["job_id"], "name": "box:1"}, {"worker_id": JOB["job_id"], "name": "box-2"}],
@@ -78,6 +79,7 @@ def words(complete: Complete, begun: str = "", clock: FakeClock | None = None) -
         (run_names, "abcd", ["abcd0001"]),
         (run_names, "gre", ["greeting", "greet-2"]),
         (task_names, "h", ["hello"]),
+        (task_names, "-", []),
         (task_names, "x", []),
         (queue_names, "", ["mail"]),
         (worker_names, "box", ["box-2"]),

@@ -198,9 +198,10 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
 ) -> None:
     name = f"receipt-{uuid4()}"
     (tmp_path / "shop.py").write_text(
-        "from oncue import Tasks\ntasks = Tasks()\n"
+        "from typing import Annotated\nfrom msgspec import Meta\nfrom oncue import Tasks\ntasks = Tasks()\n"
         f"@tasks.task({name!r})\ndef receipt(ctx, order: int, note: str = '', no: str | int = '', paid: bool = False,\n"
-        "            cents: float | None = None, tags: list[str] | None = None) -> None: ...\n"
+        "            cents: float | None = None, tags: list[str] | None = None,\n"
+        "            copies: Annotated[int, Meta(le=9)] = 1) -> None: ...\n"
     )
     assert oncue("tasks", "register", "shop.py").exit_code == 0
 
@@ -208,6 +209,7 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
     job = told(oncue, "enqueue", name, *given, "--in", "1h")
     not_json = oncue("enqueue", name, "order=one", "paid=yes", "tags=4", "note=2")
     incomplete = oncue("enqueue", name, "paid=true", "order=1.5", "nota=5")
+    too_many = oncue("enqueue", name, "order=1", "copies=10")
 
     assert job["payload"] == {"order": 1, "note": "2", "no": "3", "paid": True, "cents": 1.5, "tags": ["4"]}
     assert sorted(not_json.stderr.splitlines()) == [
@@ -219,6 +221,7 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
         f"nota: is not a parameter of task {name!r}",
         'order: "1.5" is not of type "integer"; write order:=1',
     ]
+    assert too_many.stderr == "copies: 10 is greater than the maximum of 9\n"
 
 
 def test_a_new_job_that_no_worker_can_run_says_so_instead_of_that_it_runs(oncue: Oncue) -> None:

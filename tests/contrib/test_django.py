@@ -338,12 +338,13 @@ class TestProject:
         with pytest.raises(Invalid, match="DJANGO_SETTINGS_MODULE is not set"):
             len(ProjectTasks())
 
-    def test_what_setting_up_raises_is_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("error", [ImportError("no module named nowhere"), SystemExit(0)])
+    def test_what_setting_up_raises_is_shown(self, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken() -> None:
-            raise ImportError("no module named nowhere")
+            raise error
 
         monkeypatch.setattr("django.setup", broken)
-        with pytest.raises(Invalid, match="Django cannot be set up: ImportError: no module named nowhere"):
+        with pytest.raises(Invalid, match=f"Django cannot be set up: {type(error).__name__}: {error}"):
             ProjectTasks().get("x")
 
 
@@ -407,6 +408,7 @@ class TestChecks:
                 "import nowhere",
                 r"W004 shop_\d\.tasks cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
             ),
+            ("raise SystemExit(0)", r"W004 shop_\d\.tasks cannot be imported: SystemExit: 0"),
         ],
     )
     def test_what_apps_declare_wrong_is_named(

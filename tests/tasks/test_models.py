@@ -13,6 +13,7 @@ import oncue
 from oncue import Tasks
 from oncue.client.errors import Invalid as Refused
 from oncue.domain.errors import Invalid
+from oncue.testing import OncueFake
 
 
 class Line(BaseModel):
@@ -67,6 +68,13 @@ def test_a_run_gets_and_returns_models() -> None:
             assert (run.result, run.payload["order"]["no"]) == ([order(3)], 3)
 
     asyncio.run(main())
+
+
+def test_an_assertion_takes_models_as_a_call_does() -> None:
+    with OncueFake(tasks) as fake:
+        confirm_apart.sync.enqueue(order(3))
+        fake.assert_enqueued(confirm_apart, {"order": order(3)}, times=1)
+        fake.assert_not_enqueued(confirm_apart, {"order": order(4)})
 
 
 def test_the_server_refuses_what_does_not_fit_the_schema_of_a_model() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LIMIT = 0.3  # seconds: a person waits with a finger on the tab key
 FRESH_FOR = Duration(10 * SECOND)
 MOST = 50
-_TYPEABLE = re.compile(r"[\w.@/+-]+(?::?=)?\Z")  # every shell takes these without quotes
+_TYPEABLE = re.compile(r"(?!-)[\w.@/+-]+(?::?=)?\Z")  # every shell takes these without quotes, and none is an option
 _GIVEN = re.compile(r"(?:\A|\s)([^\s:=]+)\s?:?=")  # bash takes `order:=1` for three words
 
 Word = tuple[str, str]

@@ -116,7 +116,9 @@ def typed_as_taken(send: Callable[[dict[str, Any]], T], payload: dict[str, Any],
                 return send({**payload, **as_json})
             except Refused as again:
                 no = again
-        no.errors = tuple(_with_sample(first.get(one.path, one), texts) for one in no.errors)
+        # A value of the right type that is refused for another reason is told as it is: 11 is more than 10.
+        texts_first = (first.get(one.path, one) if _TYPES.search(one.message) else one for one in no.errors)
+        no.errors = tuple(_with_sample(one, texts) for one in texts_first)
         raise no from None
 
 

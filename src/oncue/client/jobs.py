@@ -244,8 +244,8 @@ def preview_schedule(
 
 
 def _sent(fields: JobFields) -> Mapping[str, Any]:
-    """Return the fields as the API takes them: a task by its name."""
-    task = fields.get("task")
+    """Return the fields as the API takes them: a task by its name. It refuses what is no object, and says where."""
+    task = fields.get("task") if isinstance(fields, Mapping) else None
     return fields if task is None or isinstance(task, str) else {**fields, "task": task.name}
 
 

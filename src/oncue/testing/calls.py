@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 
 from oncue.client import AsyncClient, Client
+from oncue.domain.models import dumped
 from oncue.overriding import overriding
 from oncue.tasks import Task, Tasks
 
@@ -116,7 +117,7 @@ class Calls:
     def _matching(
         self, task: Task[..., Any] | str | None, payload: Mapping[str, Any], options: Mapping[str, Any]
     ) -> list[Enqueued]:
-        asked = msgspec.to_builtins(dict(payload)), msgspec.to_builtins(options)
+        asked = msgspec.to_builtins(dict(payload), enc_hook=dumped), msgspec.to_builtins(options)
         return [call for call in self.enqueued(task) if call.matches(*asked)]
 
     def _told(self) -> str:

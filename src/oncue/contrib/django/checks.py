@@ -90,7 +90,7 @@ def _declarations(backend: OncueBackend) -> Iterator[Error | Advice]:
                 as_declared(task)
         except (Invalid, InvalidTask) as wrong:
             yield Error(f"{name}: {wrong}", id="oncue.E007")
-        except Exception as error:  # the edge of user code
+        except (Exception, SystemExit) as error:  # the edge of user code
             message = f"{name} cannot be imported: {type(error).__name__}: {error}"
             yield Advice(message, hint="A worker imports it when it starts, and would not start.", id="oncue.W004")
 

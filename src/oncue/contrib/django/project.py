@@ -96,7 +96,7 @@ def _modules() -> list[Any]:
         return [import_module(name) for name in module_names()]
     except Invalid:
         raise
-    except Exception as error:  # the edge of user code
+    except (Exception, SystemExit) as error:  # the edge of user code
         raise _wrong("import_failed", f"Django cannot be set up: {type(error).__name__}: {error}") from error
 
 
