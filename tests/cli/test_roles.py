@@ -153,6 +153,15 @@ def test_output_that_cannot_be_written_is_one_line(command: list[str]) -> None:
     assert (ended.returncode, ended.stderr) == (1, "cannot write the output: No space left on device\n")
 
 
+def test_a_command_whose_output_is_closed_does_its_work() -> None:
+    """Catches a traceback after the work was done, for which a script would do it again."""
+    ended = subprocess.run(
+        ["sh", "-c", f"{ONCUE} preview 'every 1m' <&- >&-"], stderr=subprocess.PIPE, text=True, timeout=120
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def every_command() -> list[list[str]]:
     found: list[list[str]] = []
     for name in COMMANDS:
