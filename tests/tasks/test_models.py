@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    PositiveInt,
+    RootModel,
+    SecretStr,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 import oncue
 from oncue import Tasks
@@ -39,6 +51,16 @@ class Order(BaseModel):
 
 class Card(BaseModel):
     number: SecretStr
+
+
+@dataclass
+class Box:
+    size: PositiveInt
+
+
+@pydantic_dataclass
+class Crate:
+    size: int
 
 
 tasks = Tasks()
@@ -98,6 +120,32 @@ def test_a_secret_that_pydantic_would_hide_is_refused() -> None:
 
     with pytest.raises(Invalid, match=r"Card has a secret, which pydantic hides; use a parameter of oncue\.Secret"):
         Tasks().task(pay).payload((Card(number=SecretStr("4111")),), {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (PositiveInt, "'given': Gt is a rule of pydantic, checked in models only; use a model or msgspec.Meta"),
+        (list[Annotated[str, AfterValidator(str.strip)]], "AfterValidator is a rule of pydantic"),
+        (Box, "Gt is a rule of pydantic"),
+        (Crate, "the validators of Crate, a dataclass of pydantic, would not run; use a BaseModel"),
+        (list[Line | Card], r"put the choice into one model, like RootModel\[A \| B\], not list\[.*Line \| .*Card\]"),
+        (HttpUrl, "HttpUrl is no type of JSON"),
+    ],
+)
+def test_what_nothing_would_check_is_refused_where_it_is_declared(kind: Any, said: str) -> None:
+    def send(given: Any) -> None: ...
+
+    send.__annotations__ = {"given": kind}
+    with pytest.raises(Invalid, match=said):
+        Tasks().task(send)
+
+
+def test_rules_in_models_and_texts_for_readers_are_taken() -> None:
+    def send(given: RootModel[Line | Card], text: Annotated[str, Field(description="of the letter")] = "") -> None: ...
+
+    with pytest.raises(Invalid, match="greater than or equal to 1"):
+        Tasks().task(send).payload(({"article": "tea", "count": 0},), {})
 
 
 def test_two_models_of_one_name_are_refused_where_they_are_declared() -> None:

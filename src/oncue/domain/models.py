@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 _HIDDEN = b'"**********"'  # what pydantic writes instead of a secret
+_RULES = {"pydantic", "annotated_types"}  # PositiveInt is made of the second
 _MOST = 5  # faults of one model that are named
 
 
 def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_dump")
+
+
+def unread_rule(kind: Any, seen: tuple[Any, ...] = ()) -> str | None:
+    """Say what in a type only pydantic would check. Outside of its models nobody does, and it would look as if."""
+    if is_model(kind) or kind in seen:
+        return None
+    if isinstance(kind, type) and hasattr(kind, "__pydantic_validator__"):
+        return f"the validators of {kind.__name__}, a dataclass of pydantic, would not run; use a BaseModel"
+    for rule in getattr(kind, "__metadata__", ()):
+        modules = {base.__module__.partition(".")[0] for base in type(rule).__mro__}
+        if modules & _RULES and (getattr(rule, "metadata", True) or getattr(rule, "discriminator", None)):
+            return f"{type(rule).__name__} is a rule of pydantic, checked in models only; use a model or msgspec.Meta"
+    inner = list(get_args(kind))
+    if isinstance(kind, type) and getattr(kind, "__annotations__", None):
+        with suppress(NameError, TypeError):  # msgspec names what cannot be read
+            inner += get_type_hints(kind, include_extras=True).values()
+    return next(filter(None, (unread_rule(one, (*seen, kind)) for one in inner)), None)
 
 
 def dumped(value: Any) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from oncue.context import Context
 from oncue.domain.errors import Invalid
-from oncue.domain.models import dumped, schema_of, validated
+from oncue.domain.models import dumped, schema_of, unread_rule, validated
 
 Parameter = inspect.Parameter
 _BY_NAME = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
@@ -60,8 +60,10 @@ def _why_no_schema(payload: type[msgspec.Struct], wrong: Exception) -> str:
     for field in msgspec.structs.fields(payload):
         try:
             schema_of(field.type)
-        except TypeError:
-            shown = getattr(field.type, "__name__", field.type)
+        except TypeError as no:
+            shown = field.type if get_args(field.type) else getattr(field.type, "__name__", field.type)
+            if "Type unions" in str(no):  # of which msgspec tries none
+                return f"parameter {field.name!r}: put the choice into one model, like RootModel[A | B], not {shown}"
             known = "write one like str, list[int], a dataclass or a pydantic model"
             return f"parameter {field.name!r}: {shown} is no type of JSON; {known}"
         try:
@@ -90,6 +92,8 @@ def _is_context(parameter: Parameter, hints: dict[str, Any]) -> bool:
 def _check(parameter: Parameter, hints: dict[str, Any]) -> None:
     if _is_context(parameter, hints):
         raise _bad(f"parameter {parameter.name!r} is the context, which must be the first parameter")
+    if unread := unread_rule(hints.get(parameter.name)):
+        raise _bad(f"parameter {parameter.name!r}: {unread}")
     if parameter.kind is parameter.POSITIONAL_ONLY:
         raise _bad(f"parameter {parameter.name!r} is positional-only; remove the '/'")
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
