@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 DURATIONS = tuple(name for name, kind in KINDS.items() if kind is Duration)
 SAYING = (click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."), HELP_ALL)
+IGNORED = "# Written by oncue: keys and data are not for version control.\n*\n"
 WHO_SENDS = (
     click.option("--no-notify", is_flag=True, help="Leave notices to other workers."),
     click.option("--only-notify", is_flag=True, help="Send notices, and run nothing else."),
@@ -106,8 +108,16 @@ def storing(
 
 
 def _make_folder(name: str) -> None:
+    """Make the data directory. Git leaves out one that was made here: it gets keys and the database."""
+    folder = Path(name)
+    if folder.is_dir():
+        return
     try:
-        Path(name).mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # another process that starts was first
+            folder.mkdir()
+            (folder / ".gitignore").write_text(IGNORED)
+        folder.mkdir(exist_ok=True)  # an error, unless it is a folder now
     except OSError as no:
         raise Invalid.of(
             "data_dir", "bad_folder", f"cannot create the folder {name!r} ({no.strerror}); choose another folder"
