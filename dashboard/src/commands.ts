@@ -1,5 +1,5 @@
 // The command line for what a button does, quoted for a shell.
-import { payloadFields, type PayloadField } from "./pages/new/schema";
+import { sampleOf } from "./pages/new/schema";
 
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -19,15 +19,17 @@ export function command(verb: string, what: string[] | Record<string, string | u
 
 export type Example = { task: string; payload: Record<string, unknown> };
 
-/** A task to try, with values for what it needs: one that needs nothing, and has a live worker, before others. Null: there is none. */
-export function exampleOf(tasks: { name: string; schema: unknown; workers: number }[]): Example | null {
-  const needed = (schema: unknown): PayloadField[] => (payloadFields(schema) ?? []).filter((field) => field.isRequired);
-  const rank = (task: { schema: unknown; workers: number }): number => needed(task.schema).length + (task.workers ? 0 : 100);
-  const [best] = [...tasks].sort((a, b) => rank(a) - rank(b));
-  return best ? { task: best.name, payload: Object.fromEntries(needed(best.schema).map((field) => [field.name, SOME[field.kind] ?? field.choices[0]])) } : null;
-}
+const BUILT_IN = new Set(["http", "command", "notify"]);
+const A_REQUEST: Example = { task: "http", payload: { url: "https://example.com" } };
 
-const SOME: Partial<Record<PayloadField["kind"], unknown>> = { text: "text", number: 1, flag: true, json: null };
+/** A task to try, with values for what it needs: one of the user's that needs little, and has a live worker, before others; then `http`. Null: there is none. */
+export function exampleOf(tasks: { name: string; schema: unknown; workers: number }[]): Example | null {
+  const found = tasks.filter((task) => !BUILT_IN.has(task.name)).map((task) => ({ ...task, payload: sampleOf(task.schema) }));
+  const rank = (task: { payload: object; workers: number }): number => Object.keys(task.payload).length + (task.workers ? 0 : 100);
+  const [best] = found.sort((a, b) => rank(a) - rank(b));
+  if (best) return { task: best.name, payload: best.payload };
+  return tasks.some((task) => task.name === A_REQUEST.task) ? A_REQUEST : null;
+}
 
 /** `--task charge --payload '{"order":1}'` */
 export function taskOptions({ task, payload }: Example): string {

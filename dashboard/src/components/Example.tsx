@@ -10,6 +10,6 @@ export function Example({ title, children, command }: Props) {
   const tasks = useGet("/v1/tasks");
   if (!tasks.data) return <Empty title={title} />;
   const example = exampleOf(tasks.data.tasks);
-  if (!example) return <Empty title={title} command="oncue up --tasks tasks.py">No worker has registered a task yet. Start one with a file of yours:</Empty>;
+  if (!example) return <Empty title={title} command="oncue up --tasks tasks.py">No worker has registered a task of yours yet. Start one with a file of tasks:</Empty>;
   return <Empty title={title} command={command(example)}>{children}</Empty>;
 }
