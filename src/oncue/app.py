@@ -74,6 +74,7 @@ from oncue.tasks.lifespan import lifespans
 SCHEDULER_POOL = 4
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
+LEFT_TO_END = 1  # second, for what tasks leave in the event loop of a worker that ends
 
 T = TypeVar("T")
 
@@ -278,6 +279,17 @@ async def worker_process(descriptor: int, parent: int) -> int:
         channel.send(Unusable("\n".join(lines)))
         await channel.close()
         return UNUSABLE
+    finally:
+        await _cancel_rest()
+
+
+async def _cancel_rest() -> None:
+    """Let what tasks have left running end in order, for a moment."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in rest:
+        one.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=LEFT_TO_END)
 
 
 async def _work(start: Start, channel: Channel) -> int:
@@ -320,7 +332,8 @@ def main() -> None:
     logs.configure("worker")
     tuning.allow_most_files()
     _, _, descriptor, parent = sys.argv
-    code = uvloop.run(worker_process(int(descriptor), int(parent)))
+    # Not closed: that would wait for functions that swallow their cancel, and the supervisor with it for a lease.
+    code = asyncio.Runner(loop_factory=uvloop.new_event_loop).run(worker_process(int(descriptor), int(parent)))
     end_descendants()  # processes that tasks have left, also in threads
     sys.stdout.flush()
     logs.end(code)  # a thread that never ends must not block the exit

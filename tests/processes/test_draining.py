@@ -137,3 +137,28 @@ def test_an_idle_worker_told_to_stop_is_gone_at_once(fleet: Fleet) -> None:
     assert up.ended() == 0
 
     assert fleet.processes() == {}
+
+
+def test_a_function_that_swallows_its_cancel_does_not_hold_up_its_worker(fleet: Fleet) -> None:
+    """Its process ended only when it was killed, a lease later: longer than what starts and stops services waits."""
+    tasks = fleet.folder / "deaf.py"
+    tasks.write_text(
+        "import asyncio\nfrom contextlib import suppress\nfrom oncue import Tasks\ntasks = Tasks()\n"
+        "@tasks.task\nasync def deaf() -> None:\n"
+        "    while True:\n        with suppress(asyncio.CancelledError):\n            await asyncio.sleep(60)\n"
+    )
+    up = fleet.start("up", "--lease", "30s", "--shutdown-grace", "1s", tasks=tasks)
+    fleet.ready(workers=1)
+    run = fleet.create("deaf")
+    until(lambda: fleet.run(run)["status"] == "running", "it runs", fleet.tell)
+    up.send(signal.SIGTERM)
+
+    assert up.ended() == 0
+
+    kinds = {json.loads(line)["kind"] for line in up.said.splitlines() if line.startswith("{")}
+    assert kinds >= {"drained", "stopped"}
+    assert not kinds & {"worker_stuck", "worker_killed"}
+    fleet.start("up", tasks=tasks)
+    fleet.ready(workers=1)
+    until(lambda: fleet.run(run)["status"] == "running", "it runs again", fleet.tell)
+    assert fleet.run(run)["attempts"] == []
