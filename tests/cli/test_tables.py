@@ -29,7 +29,7 @@ from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
 from oncue.domain.instants import instant
 from oncue.domain.plain_text import showable
 from oncue.shapes.jobs import Job
-from oncue.shapes.runs import Run
+from oncue.shapes.runs import Attempt, Run
 from oncue.testing.clock import SOME_DAY, FakeClock
 
 J1 = "01990000-0000-7000-8000-0000abcd0001"
@@ -163,6 +163,28 @@ class TestTimes:
         lines = capsys.readouterr().out.splitlines()
         assert "late by:        5m 26s" in lines
         assert "due:            2030-01-01T01:00:00.000Z" in lines
+
+    def test_how_late_the_first_attempt_was_is_not_told_of_a_later_one(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        started = NOW + timedelta(minutes=18, seconds=33)
+        lost = Attempt(number=1, start_time=NOW, end_time=NOW + timedelta(seconds=33), outcome="lost")
+        again = {"attempt_number": 2, "start_time": started, "lag_ms": 10, "attempts": (lost,)}
+        show_run(msgspec.structs.replace(RUN, **again), Output())
+
+        assert "late by:        10ms at attempt 1; attempt 2 waited 18m 0s" in capsys.readouterr().out.splitlines()
+
+    def test_what_was_enqueued_is_called_so_for_people(self, capsys: pytest.CaptureFixture[str]) -> None:
+        once = msgspec.structs.replace(RUN, trigger="schedule")
+        planned = msgspec.structs.replace(once, job_id=UUID(J2))
+        for run in (once, planned):
+            show_run(run, Output(form=Form.TABLE))
+            show_run(run, Output())
+
+        found = re.findall(r"^trigger: +(\S+)$", unstyle(capsys.readouterr().out), re.MULTILINE)
+        assert found == ["enqueued", "schedule", "schedule", "schedule"]
+        [column] = [one for one in RUNS.columns if one.name == "trigger"]
+        assert (column.value(once), column.pipes and column.pipes(once)) == ("enqueued", "schedule")
 
 
 class TestOutcomes:

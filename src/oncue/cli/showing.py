@@ -40,6 +40,22 @@ def job_of(run: Run) -> str:
     return run.job_name or run.job_key or run.task or short_id(run.job_id)
 
 
+def trigger_of(run: Run) -> str | None:
+    """Return what created it. The run of a job that runs once has the job's id: no schedule is at work there."""
+    return "enqueued" if run.trigger == "schedule" and run.run_id == run.job_id else run.trigger
+
+
+def late_by(run: Run) -> str:
+    """Format how late the first attempt started, and how long the last one waited, if that is another."""
+    if run.lag_ms is None:
+        return ""
+    late = times.took(timedelta(milliseconds=run.lag_ms))
+    ended = [one.end_time for one in run.attempts if one.number < run.attempt_number and one.end_time is not None]
+    if not ended or run.start_time is None:
+        return late
+    return f"{late} at attempt 1; attempt {run.attempt_number} waited {times.took(run.start_time - ended[-1])}"
+
+
 def worker_of(run: Run) -> str | None:
     return run.executor_name or (None if run.executor_id is None else short_id(run.executor_id))
 
@@ -85,7 +101,7 @@ RUNS: Table[Run] = Table(
         Column("task", 20, lambda run: run.task, at=120),
         Column("error", 24, _error, at=120),
         Column("queue", 12, lambda run: run.queue, at=200),
-        Column("trigger", 9, lambda run: run.trigger, at=200),
+        Column("trigger", 9, trigger_of, pipes=lambda run: run.trigger, at=200),
         Column("scheduled", 9, lambda run: run.scheduled_for, at=200),
         Column("late", 7, lambda run: None if run.lag_ms is None else timedelta(milliseconds=run.lag_ms), at=200),
     ),
@@ -197,14 +213,14 @@ def show_run(run: Run, output: Output) -> None:
             ("task", text(run.task)),
             ("job", " ".join(filter(None, (text(run.job_name or run.job_key), text(run.job_id))))),
             ("queue", text(run.queue)),
-            ("trigger", text(run.trigger)),
+            ("trigger", text(trigger_of(run) if output.for_people else run.trigger)),
             ("runs again", text(run.parent)),
             ("scheduled for", time(run.scheduled_for, output)),
             ("due", "" if run.due_time == run.scheduled_for else time(run.due_time, output)),
             ("started", time(run.start_time, output)),
             ("ended", time(run.end_time, output)),
             ("took", "" if length is None else times.took(length)),
-            ("late by", "" if run.lag_ms is None else times.took(timedelta(milliseconds=run.lag_ms))),
+            ("late by", late_by(run)),
             ("progress", progress_of(run)),
             ("worker", " ".join(filter(None, (text(run.executor_name), text(run.executor_id))))),
             ("payload", text(getattr(run, "payload", None))),

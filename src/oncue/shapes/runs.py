@@ -94,7 +94,8 @@ stopped does not"""
     executor_name: str | None = None
     """the worker's name; null when the worker is gone for longer than the history is kept"""
     lag_ms: int | None = None
-    """how long after `due_time` the first attempt started"""
+    """how long after `due_time` the first attempt started; one that returned to the queue because its worker stopped \
+does not count"""
     progress: Progress | None = None
     """`{"done", "total"}` while it is running, if the task reports it"""
     log_url: str | None = None
