@@ -331,6 +331,17 @@ def test_of_several_labels_those_are_named_that_the_closest_lacks() -> None:
     assert "the closest lacks gpu. Start a worker with --labels arm,gpu,ssd." in found.detail
 
 
+def test_names_that_a_shell_would_run_are_quoted_where_they_are_to_be_typed() -> None:
+    """Who names a queue is not always who reads why nothing takes runs from it."""
+    here = worker(Offer(frozenset({"resize"})))
+    queue, labels = ClassKey("resize", queue="$(reboot)"), ClassKey("resize", labels=("a b", "`id`"))
+
+    told = [explain(RunDiagnosis(a_run()), key, [here], NOW).detail for key in (queue, labels)]
+
+    assert told[0].endswith("Start a worker with --queues '$(reboot)'.")
+    assert told[1].endswith("Start a worker with --labels 'a b,`id`'.")
+
+
 @pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])
 def test_who_drains_or_has_outlived_its_lease_does_not_count(gone: Offered) -> None:
     assert why(RunDiagnosis(a_run()), gone).reason is Reason.NO_WORKER

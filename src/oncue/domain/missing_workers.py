@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 from typing import assert_never
 
 import msgspec
@@ -61,7 +62,7 @@ def no_worker_for(
             return closest, detail
         case Mismatch.NO_QUEUE:
             detail = f"No live worker with the task {key.task!r} takes runs from the queue {key.queue!r}."
-            return closest, f"{detail} Start a worker with --queues {key.queue}."
+            return closest, f"{detail} Start a worker with --queues {quote(key.queue)}."
         case Mismatch.NO_LABELS:
             return closest, _missing_labels(key, nearly)
         case Mismatch.TOO_BIG:
@@ -96,5 +97,5 @@ def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
     fewest = min((sorted(set(key.labels) - offer.labels) for offer in offers), key=len)
     return (
         f"No live worker with the task {key.task!r} and the queue {key.queue!r} has all required labels; "
-        f"the closest lacks {', '.join(fewest)}. Start a worker with --labels {','.join(key.labels)}."
+        f"the closest lacks {', '.join(fewest)}. Start a worker with --labels {quote(','.join(key.labels))}."
     )
