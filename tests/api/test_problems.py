@@ -94,17 +94,23 @@ async def test_more_dead_letters_than_usual_are_a_problem(desk: Desk, key: str) 
             await desk.create()
         await desk.store.fail(worker, *await desk.store.claim_due(worker), retry=False)
 
+    desk.store.advance(20 * MINUTE)
+    await well(desk)
+    await die(6)
+    new = (await problems(desk, key))["dead_letters"]
+    assert (new["severity"], new["title"], new["since"]) == ("warning", "6 dead letters", None)  # nothing is usual yet
+    desk.store.advance(HOUR)
     for _ in range(20):
         await die(2)
         desk.store.advance(HOUR)
     await well(desk)
     await die(4)
     assert (await problems(desk, key))["dead_letters"]["severity"] == "warning"
-    await die(5)
+    await die(8)
 
     found = (await problems(desk, key))["dead_letters"]
 
-    assert (found["severity"], found["count"]) == ("problem", 49)
+    assert (found["severity"], found["count"]) == ("problem", 58)
     assert "more than usual" in found["title"]
     assert found["since"] is not None
 

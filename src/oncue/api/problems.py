@@ -25,6 +25,8 @@ MOST_SHOWN = 50
 LETTERS_LOOKED_AT = 200  # the newest: whose jobs may be failing
 MOST_FAILING = 5  # jobs that are named
 USUAL_FOR = Duration(24 * HOUR)  # what is usual is counted for this long
+KNOWN_FOR = Duration(4 * HOUR)  # at least; before that nothing is usual yet
+FIRST_SOUGHT = Duration(7 * 24 * HOUR)  # how far back
 RISING, FEWEST_RISING = 3, 5  # times as many as usual, and at least so many
 ORDER = {State.PROBLEM.value: 0, State.WARNING.value: 1}
 
@@ -89,23 +91,35 @@ async def _dead(api: Api, caller: Caller, letters: int, now: Instant) -> AsyncIt
     """Yield the open dead letters, and whether there are more lately than usual."""
     if letters <= 0:
         return
-    until, since = Instant(now + SECOND), Instant(now - now % HOUR - HOUR)  # this hour and the one before
-    points = await api.engine.history.series(Count.DEAD, Instant(since - USUAL_FOR), until, HOUR, uid=caller.sees)
-    lately = sum(sum(one.counts) for one in points if one.at >= since)
-    usual = 2 * sum(sum(one.counts) for one in points if one.at < since) * HOUR / USUAL_FOR
-    rising = lately >= FEWEST_RISING and lately > RISING * usual
-    rise = f" {lately:,} died in this hour and the one before; usually {usual:.0f} do in two hours."
+    since = Instant(now - now % HOUR - HOUR)
+    rise = await _rise(api, caller, since, now)
     yield KnownProblem(
         kind="dead_letters",
-        severity=State.PROBLEM if rising else State.WARNING,
-        title=f"{plural(letters, 'dead letter')}{', more than usual' if rising else ''}",
-        detail=f"Runs that failed permanently, neither run again nor discarded.{rise if rising else ''}",
+        severity=State.PROBLEM if rise else State.WARNING,
+        title=f"{plural(letters, 'dead letter')}{', more than usual' if rise else ''}",
+        detail=f"Runs that failed permanently, neither run again nor discarded.{rise}",
         count=letters,
-        since=time_of(since) if rising else None,
+        since=time_of(since) if rise else None,
         link="/v1/dead-letters",
         remedy="Read the errors, then run them again or discard them.",
         command="oncue dead list",
     )
+
+
+async def _rise(api: Api, caller: Caller, since: Instant, now: Instant) -> str:
+    """Say that more runs died since then, in this hour and the one before, than usual; else, or if too new: nothing."""
+    series, until = api.engine.history.series, Instant(now + SECOND)
+    points = await series(Count.DEAD, Instant(since - USUAL_FOR), until, HOUR, uid=caller.sees)
+    lately = sum(sum(one.counts) for one in points if one.at >= since)
+    before = sum(sum(one.counts) for one in points if one.at < since)
+    if lately < FEWEST_RISING or lately <= RISING * 2 * before * HOUR / USUAL_FOR:
+        return ""
+    runs = await series(Count.CREATED, Instant(since - FIRST_SOUGHT), since, HOUR, uid=caller.sees)
+    known = min(USUAL_FOR, since - runs[0].at) if runs else 0
+    usual = 2 * before * HOUR / max(known, HOUR)
+    if known < KNOWN_FOR or lately <= RISING * usual:
+        return ""
+    return f" {lately:,} died in this hour and the one before; usually {usual:.0f} do in two hours."
 
 
 async def _missed(api: Api, caller: Caller, now: Instant) -> AsyncIterator[KnownProblem]:
