@@ -36,7 +36,7 @@ CASES = [
     ({"workers": ()} | {"classes": (CLASS,)}, "no_workers", "problem", "7 runs cannot start when due", 7, True),
     ({"workers": (replace(WORKER, draining=True),)}, "all_draining", "problem", "3 runs cannot start", 3, True),
     (lacking(task="gone"), "no_worker", "warning", "No live worker has the task 'gone'", 7, True),
-    (lacking(queue="slow"), "no_worker", "warning", "Start a worker with --queues slow", 7, True),
+    (lacking(queue="slow"), "no_worker", "warning", "Start a worker with --tasks FILE.py --queues slow", 7, True),
     (lacking(labels=("eu", "gpu")), "no_worker", "warning", "the closest lacks gpu", 7, True),
     (lacking(size=Resources(9_000)), "no_worker", "warning", "The run requests 9 cpu", 7, True),
     ({"classes": (due(61 * SECOND), due(90 * SECOND))}, "late_runs", "problem", "due for 90 s", 4, True),
@@ -85,7 +85,7 @@ def test_due_runs_that_no_worker_can_take_are_worse_and_not_also_late() -> None:
 
     assert (found.kind, str(found.severity), found.count) == ("no_worker", "problem", 4)
     assert found.since == moment(before(90 * SECOND))
-    assert found.command == "oncue worker --queues slow"
+    assert found.command == "oncue worker --tasks FILE.py --queues slow"
 
 
 def test_a_user_is_told_of_own_runs_only_and_counts_these() -> None:

@@ -227,7 +227,7 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
 def test_a_new_job_that_no_worker_can_run_says_so_instead_of_that_it_runs(oncue: Oncue) -> None:
     queue = f"q{uuid4()}"
     lacks = f"No live worker with the task 'hello' takes runs from the queue '{queue}'."
-    words = f"{lacks} Start a worker with --queues {queue}."
+    words = f"{lacks} Start a worker with --tasks FILE.py --queues {queue}."
 
     now = oncue("enqueue", "hello", "--queue", queue)
     later = oncue("jobs", "create", "--task", "hello", "--queue", queue, "--schedule", "every 1h")

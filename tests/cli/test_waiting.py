@@ -154,7 +154,7 @@ def test_waiting_for_a_queue_without_a_worker_on_a_terminal(oncue: Oncue) -> Non
         shown = terminal.shown
 
     why = ["no_worker: No live worker with the task 'hello' takes runs from the queue",
-           f"  '{queue}'. Start a worker with --queues {queue}."]  # fmt: skip
+           f"  '{queue}'. Start a worker with --tasks FILE.py --queues {queue}."]  # fmt: skip
     run_id = shown.split("Run ")[1].split()[0]
     assert shown.splitlines() == [
         *why,

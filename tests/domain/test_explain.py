@@ -270,13 +270,13 @@ BIG = "the closest live worker with its task, queue and labels has"
             [NO_QUEUE, NO_TASK],
             Reason.NO_WORKER,
             "No live worker with the task 'resize' takes runs from the queue 'images'. "
-            "Start a worker with --queues images.",
+            "Start a worker with --tasks FILE.py --queues images --labels gpu.",
         ),
         (
             [NO_TASK, NO_LABELS, NO_QUEUE],
             Reason.NO_LABELS,
             "No live worker with the task 'resize' and the queue 'images' has all required labels; "
-            "the closest lacks gpu. Start a worker with --labels gpu.",
+            "the closest lacks gpu. Start a worker with --tasks FILE.py --queues images --labels gpu.",
         ),
         (
             [NO_LABELS, TOO_SMALL, NO_TASK],
@@ -328,7 +328,16 @@ def test_of_several_labels_those_are_named_that_the_closest_lacks() -> None:
 
     found = explain(RunDiagnosis(a_run()), key, list(map(worker, offers)), NOW)
 
-    assert "the closest lacks gpu. Start a worker with --labels arm,gpu,ssd." in found.detail
+    assert "the closest lacks gpu. Start a worker with --tasks FILE.py" in found.detail
+    assert found.detail.endswith(" --labels arm,gpu,ssd.")
+
+
+def test_a_built_in_task_needs_no_file() -> None:
+    elsewhere = Offer(frozenset({"http"}), queues=frozenset({"default"}))
+
+    found = explain(RunDiagnosis(a_run()), ClassKey("http", queue="images"), [worker(elsewhere)], NOW)
+
+    assert found.detail.endswith(" Start a worker with --queues images.")
 
 
 def test_names_that_a_shell_would_run_are_quoted_where_they_are_to_be_typed() -> None:
@@ -338,8 +347,8 @@ def test_names_that_a_shell_would_run_are_quoted_where_they_are_to_be_typed() ->
 
     told = [explain(RunDiagnosis(a_run()), key, [here], NOW).detail for key in (queue, labels)]
 
-    assert told[0].endswith("Start a worker with --queues '$(reboot)'.")
-    assert told[1].endswith("Start a worker with --labels 'a b,`id`'.")
+    assert told[0].endswith(" --queues '$(reboot)'.")
+    assert told[1].endswith(" --labels 'a b,`id`'.")
 
 
 @pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])

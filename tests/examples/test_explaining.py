@@ -32,8 +32,8 @@ async def test_a_worker_says_what_it_can_run(client: httpx2.AsyncClient) -> None
 @pytest.mark.parametrize(
     ("asks", "reason", "says"),
     [
-        ({"queue": "elsewhere"}, "no_worker", "Start a worker with --queues elsewhere"),
-        ({"labels": ["moon"]}, "no_labels", "Start a worker with --labels moon"),
+        ({"queue": "elsewhere"}, "no_worker", "Start a worker with --tasks FILE.py --queues elsewhere"),
+        ({"labels": ["moon"]}, "no_labels", "Start a worker with --tasks FILE.py --queues default --labels moon"),
         ({"resources": {"memory_mb": 1_000_000}}, "too_big", "Request less"),
     ],
 )

@@ -14,7 +14,7 @@ from oncue.domain.explain import is_silent, rough_length
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, moment
 from oncue.domain.load import read_load
-from oncue.domain.missing_workers import no_worker_for
+from oncue.domain.missing_workers import no_worker_for, options_of_a_worker
 from oncue.domain.placement import ClassKey, Mismatch
 from oncue.domain.plain_text import printable, showable
 from oncue.domain.planning import GRACE
@@ -158,10 +158,8 @@ _REMEDIES = {
 
 def _command(key: ClassKey, lacking: Mismatch) -> str:
     match lacking:
-        case Mismatch.NO_QUEUE:
-            return f"oncue worker --queues {_word(key.queue)}"
-        case Mismatch.NO_LABELS:
-            return f"oncue worker --queues {_word(key.queue)} --labels {_word(','.join(key.labels))}"
+        case Mismatch.NO_QUEUE | Mismatch.NO_LABELS:
+            return " ".join(["oncue worker", *map(_word, options_of_a_worker(key))])
         case _:
             return f"oncue runs list --task {_word(key.task)}"
 

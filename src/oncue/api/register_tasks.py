@@ -19,7 +19,7 @@ from oncue.domain.definition import DEFAULTED, define
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.instants import Instant
-from oncue.domain.placement import NOTIFY
+from oncue.domain.placement import BUILT_IN
 from oncue.domain.plain_json import not_plain
 from oncue.engines.port import Role, Task
 from oncue.intake.task_registry import nothing_from_outside
@@ -27,7 +27,6 @@ from oncue.intake.task_registry import nothing_from_outside
 MOST_TASKS = 1_000  # of one request
 LARGEST_SCHEMA = 64 * 1024  # bytes
 _LONGEST_NAME = 200
-BUILT_IN = frozenset({"http", "command", NOTIFY})  # who may use them is for workers' settings to say
 _role = choice({role.value: role.value for role in Role})
 
 

@@ -125,7 +125,8 @@ def _queues(found: tuple[Queue, ...]) -> Diagnosis:
     without = [one.name for one in waiting if not one.workers]
     if without:
         seen = f"runs wait, but no live worker takes from: {named(without)}"
-        return problem("queues", seen, "Start a worker with --queues and these names, or cancel the jobs.")
+        remedy = "Start a worker with --tasks FILE.py, and --queues with these names, or cancel the jobs."
+        return problem("queues", seen, remedy)
     if paused:
         remedy = "Resume each queue when its runs may start: `POST /v1/queues/QUEUE/resume`."
         return warning("queues", f"runs wait in paused queues: {named(paused)}", remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
+from shlex import join
 from typing import assert_never
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
-from oncue.domain.placement import ClassKey, Mismatch, Offer, Resources, mismatch
+from oncue.domain.placement import BUILT_IN, ClassKey, Mismatch, Offer, Resources, mismatch
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def no_worker_for(
             return closest, detail
         case Mismatch.NO_QUEUE:
             detail = f"No live worker with the task {key.task!r} takes runs from the queue {key.queue!r}."
-            return closest, f"{detail} Start a worker with --queues {quote(key.queue)}."
+            return closest, f"{detail} Start a worker with {join(options_of_a_worker(key))}."
         case Mismatch.NO_LABELS:
             return closest, _missing_labels(key, nearly)
         case Mismatch.TOO_BIG:
@@ -97,5 +97,11 @@ def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
     fewest = min((sorted(set(key.labels) - offer.labels) for offer in offers), key=len)
     return (
         f"No live worker with the task {key.task!r} and the queue {key.queue!r} has all required labels; "
-        f"the closest lacks {', '.join(fewest)}. Start a worker with --labels {quote(','.join(key.labels))}."
+        f"the closest lacks {', '.join(fewest)}. Start a worker with {join(options_of_a_worker(key))}."
     )
+
+
+def options_of_a_worker(key: ClassKey) -> list[str]:
+    """Return the options with which `oncue worker` takes runs of this class."""
+    tasks = [] if key.task in BUILT_IN else ["--tasks", "FILE.py"]
+    return [*tasks, "--queues", key.queue, *(["--labels", ",".join(key.labels)] if key.labels else [])]

@@ -62,6 +62,7 @@ class ClassKey(msgspec.Struct, frozen=True):
 
 
 NOTIFY = "notify"  # the built-in task that tells users of their runs
+BUILT_IN = frozenset({"http", "command", NOTIFY})  # who may use them is for workers' settings to say
 SYSTEM_QUEUE = "oncue"  # its queue: no job can name it
 NOTICE_CLASS = ClassKey(NOTIFY, SYSTEM_QUEUE)
 

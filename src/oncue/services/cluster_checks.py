@@ -139,7 +139,8 @@ def placement(gauges: Gauges) -> Iterator[Diagnosis]:
         yield problem(
             "placement",
             f"open runs that no live worker can take: {named(misfits)}",
-            "Start a worker with this queue (--queues), these labels (--labels) or this size, or cancel the jobs.",
+            "Start a worker with their tasks (--tasks), this queue (--queues), these labels (--labels) or this size, "
+            "or cancel the jobs.",
         )
 
 
