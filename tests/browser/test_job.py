@@ -168,6 +168,7 @@ def test_an_edit_shows_what_it_moves(dashboard: Dashboard) -> None:
 def test_what_the_next_apply_undoes_is_said_before(dashboard: Dashboard) -> None:
     api = dashboard.api()
     at_half_past_two = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    turned = re.compile("does not exist|of the two|comes twice")
     sets = {"shop": "the set shop: the next apply, or start of the code,", "key:b": "code key:b: the next start"}
     for key, name in zip("ab", sets, strict=True):
         api.call(
@@ -187,13 +188,20 @@ def test_what_the_next_apply_undoes_is_said_before(dashboard: Dashboard) -> None
     expect(page.get_by_role("note")).to_contain_text("is refused when the job has no tag applied:key:b. Keep the tag.")
     other = api.job(schedule=at_half_past_two)
     dashboard.visit(page, f"/jobs/{other['job_id']}/edit")
-    page.get_by_label("Cron", exact=True).fill("35 2 * * *")
     effect = page.get_by_label("What the change does")
-    expect(effect).to_contain_text(re.compile("does not exist|of the two|comes twice"))
+    expect(effect).to_contain_text("Nothing is changed yet")
+    expect(effect.locator(".notes")).to_contain_text(turned)
+    page.get_by_label("Cron", exact=True).fill("35 2 * * *")
+    expect(effect).to_contain_text("It takes effect")
+    expect(effect.locator(".notes")).to_contain_text(turned)
     expect(page.get_by_role("note")).to_have_count(0)
     page.get_by_label("Cron", exact=True).fill("35 5 * * *")
     expect(effect).to_contain_text("at 05:35 every day")
     expect(effect).not_to_contain_text("clock change")
+    page.goto(f"{dashboard.address}/new")
+    page.get_by_role("button", name="Cron", exact=True).click()
+    page.get_by_label("Cron", exact=True).fill("30 2 * * *")
+    expect(page.get_by_label("Preview").locator(".notes")).to_contain_text(turned)
 
 
 def test_a_change_by_somebody_else_is_told_and_both_are_kept(dashboard: Dashboard) -> None:

@@ -1,7 +1,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, type ApiError } from "../../api/client";
+import type { Job } from "../../api/types";
 import { useAnswer } from "../../api/useAnswer";
 import { Button } from "../../components/Button";
+import { NextChange } from "../../components/NextChange";
 import { Occurrences } from "../../components/Occurrences";
 import { PageHead } from "../../components/PageHead";
 import { Trouble } from "../../components/Trouble";
@@ -88,7 +90,7 @@ function useAddress(draft: Draft, isTouched: boolean): boolean {
   return text === null;
 }
 
-/** In words, the next ten, and what daylight saving does to them. */
+/** In words, the next ten, and what daylight saving does to them and at the next change of clocks. */
 function SchedulePreview({ draft }: { draft: Draft }) {
   const schedule = scheduleOf(draft);
   const isAsked = schedule !== null && !!draft.when[draft.kind].trim();
@@ -96,16 +98,20 @@ function SchedulePreview({ draft }: { draft: Draft }) {
   if (schedule === null) return <section class="told"><h2>Runs once, now</h2></section>;
   if (!isAsked) return <section class="told"><h2>When?</h2><p class="faint">Fill in the schedule to see when it runs.</p></section>;
   const { data, error } = preview;
+  const isNow = data && !error && !preview.loading;
   return (
-    <section class={preview.loading ? "told is-stale" : "told"} aria-live="polite">
-      {error ? <><h2>This schedule is refused</h2>{errorsAt(error.errors, "schedule").map((text) => <p class="refusal" key={text}>{text}</p>)}{!error.errors.length && <p class="refusal">{error.detail}</p>}</>
-        : data && (
-          <>
-            <h2>{data.description}</h2>
-            {data.occurrences.length > 0 && <Occurrences label="Next runs" occurrences={data.occurrences} zone={draft.kind === "every" ? "UTC" : draft.schedule.timezone} />}
-            {data.skipped.length > 0 && <ul class="notes">{data.skipped.map((note) => <li key={note}>{note}</li>)}</ul>}
-          </>
-        )}
-    </section>
+    <>
+      <section class={preview.loading ? "told is-stale" : "told"} aria-live="polite">
+        {error ? <><h2>This schedule is refused</h2>{errorsAt(error.errors, "schedule").map((text) => <p class="refusal" key={text}>{text}</p>)}{!error.errors.length && <p class="refusal">{error.detail}</p>}</>
+          : data && (
+            <>
+              <h2>{data.description}</h2>
+              {data.occurrences.length > 0 && <Occurrences label="Next runs" occurrences={data.occurrences} zone={draft.kind === "every" ? "UTC" : draft.schedule.timezone} />}
+              {data.skipped.length > 0 && <ul class="notes">{data.skipped.map((note) => <li key={note}>{note}</li>)}</ul>}
+            </>
+          )}
+      </section>
+      {isNow && <NextChange schedule={schedule as Job["schedule"]} zone={draft.schedule.timezone || "UTC"} beyond={Date.parse(data.occurrences.at(-1)?.at ?? "") || 0} />}
+    </>
   );
 }

@@ -93,6 +93,7 @@ function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
         </Form>
         <aside class="preview" aria-label="What the change does">
           {!hasChanges && <section class="told"><h2>Nothing is changed yet</h2><p class="faint">Change a field to see which runs it moves, and when.</p></section>}
+          {!hasChanges && (job.schedule.cron || job.schedule.calendar) && <NextChange schedule={job.schedule} zone={job.schedule.timezone ?? "UTC"} beyond={0} />}
           {hasChanges && preview.error && <Trouble error={preview.error} />}
           {hasChanges && !preview.error && preview.data && <Effect preview={preview.data} isStale={preview.loading} isPaused={job.status === "paused"} />}
           {hasChanges && <SnippetTabs snippets={editSnippets(job.job_id, job.version, body, bodyOf(draft), location.origin + base.replace(/\/$/, ""))} />}
