@@ -213,13 +213,13 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
 
     assert job["payload"] == {"order": 1, "note": "2", "no": "3", "paid": True, "cents": 1.5, "tags": ["4"]}
     assert sorted(not_json.stderr.splitlines()) == [
-        'order: "one" is not of type "integer"; write order:=1',
-        'paid: "yes" is not of type "boolean"; write paid:=true',
-        """tags: "4" is not of types "array", "null"; write 'tags:=["a", "b"]'""",
+        'order: "one" is not of type "integer"; write a whole number, like order:=7',
+        'paid: "yes" is not of type "boolean"; write true or false, like paid:=true',
+        """tags: "4" is not of types "array", "null"; write an array, like 'tags:=["a", "b"]'""",
     ]
     assert sorted(incomplete.stderr.splitlines()) == [
         f"nota: is not a parameter of task {name!r}",
-        'order: "1.5" is not of type "integer"; write order:=1',
+        'order: "1.5" is not of type "integer"; write a whole number, like order:=7',
     ]
     assert too_many.stderr == "copies: 10 is greater than the maximum of 9\n"
 

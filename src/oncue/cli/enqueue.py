@@ -40,7 +40,13 @@ NAME=TEXT passes text, or a number or other value where the task takes no text; 
 {time_option.HELP}
 """
 NAMES = {"task": "TASK", "schedule": "--in", "schedule.at": "--at", "queue": "--queue", "priority": "--priority"}
-SAMPLES = {"integer": "1", "number": "1.5", "boolean": "true", "array": '["a", "b"]', "object": '{"a": 1}'}
+SAMPLES = {
+    "integer": ("a whole number", "7"),
+    "number": ("a number", "2.5"),
+    "boolean": ("true or false", "true"),
+    "array": ("an array", '["a", "b"]'),
+    "object": ("an object", '{"a": 7}'),
+}
 _TYPES = re.compile(r" is not of types? (.+)\Z")
 
 
@@ -136,9 +142,10 @@ def _with_sample(problem: FieldProblem, texts: Collection[str]) -> FieldProblem:
     samples = [SAMPLES[one] for one in re.findall(r'"(\w+)"', found[1]) if one in SAMPLES] if found else []
     if name not in texts or not samples:
         return problem
-    written = f"{name}:={samples[0]}"
+    kind, sample = samples[0]
+    written = f"{name}:={sample}"
     written = written if written.isascii() and " " not in written else f"'{written}'"
-    return msgspec.structs.replace(problem, message=f"{problem.message}; write {written}")
+    return msgspec.structs.replace(problem, message=f"{problem.message}; write {kind}, like {written}")
 
 
 def texts_of(parameters: tuple[str, ...]) -> frozenset[str]:
