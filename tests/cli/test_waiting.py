@@ -15,6 +15,8 @@ from tests.cli.conftest import Oncue, StandIn, command
 from tests.cli.standin import Request, Said
 from tests.cli.terminal import Terminal
 
+from oncue.domain.instants import SECOND
+
 J1 = "01990000-0000-7000-8000-000000000001"
 R1 = "01990000-0000-7000-8000-0000000000a1"
 AT = "2027-01-01T00:00:"
@@ -117,6 +119,20 @@ def test_the_reason_is_asked_for_every_two_seconds_while_the_run_waits_and_when_
     assert json.loads(refused)["detail"] == f"{late}\n{why}"
 
 
+@pytest.mark.parametrize("interval", [0, 2 * SECOND])
+def test_when_the_time_is_over_the_reason_is_said_unless_it_was_said_last(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, interval: int
+) -> None:
+    monkeypatch.setattr("oncue.cli.reasons.ASK_INTERVAL", interval)
+    stand_in(Waits(*(waits(f"{count} runs wait.") for count in (3, 2, 1))))
+
+    said = command("jobs", "run", J1, "--wait", "--timeout", "0.5s").stderr
+
+    late = f"Run {R1} is still queued after 0.5 s and continues. Wait again or cancel it."
+    lines = ["no_worker: N runs wait.", late]
+    assert re.sub(r"\d runs", "N runs", said).splitlines() == (lines if interval == 0 else lines[::-1])
+
+
 def test_a_terminal_shows_of_a_traceback_its_last_place_and_none_twice(stand_in: StandIn) -> None:
     retry = {"status": "retrying", "why": RETRY, "attempts": [attempt(1)]}
     again = {**retry, "attempts": [attempt(1), attempt(2)]}
@@ -160,7 +176,6 @@ def test_waiting_for_a_queue_without_a_worker_on_a_terminal(oncue: Oncue) -> Non
         *why,
         f"Run {run_id} is still queued after 4 s and",
         "  continues. Wait again or cancel it.",
-        *why,
     ]
     assert oncue("runs", "explain", run_id).stdout.splitlines()[0] == " ".join(line.strip() for line in why)
 

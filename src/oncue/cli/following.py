@@ -165,9 +165,11 @@ def _waited(
 
 
 def _refuse_late(late: WaitTimeout, reasons: Reasons, output: Output) -> NoReturn:
-    """End the command, with the reason why the run has not ended."""
+    """End the command, with the reason why the run has not ended, unless that stands above; JSON has it in any case."""
     found = reasons.explanation()
-    lines = [str(late), *([] if found is None else [explained(found)])]
+    lines = [str(late)]
+    if found is not None and (output.as_json or reasons.is_new(found)):
+        lines.append(explained(found))
     if output.for_people:
         lines = [broken(line, indent="  ") for line in lines]
     refuse(*lines, as_json=output.as_json, title="Not In Time", code=NOT_IN_TIME)

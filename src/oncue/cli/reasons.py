@@ -87,11 +87,17 @@ class Reasons:
             self._tell(f"attempt {one.number} {FAILED[str(one.outcome)]}{again}" + (f": {error}" if error else ""))
 
     def _tell_reason(self, found: Explanation) -> None:
-        """Say why, unless only times, ids and numbers changed since that was said last."""
-        words = _NUMBERS.sub("", explained(found))
-        if words != self._told:
-            self._told = words
+        if self.is_new(found):
+            self._told = _kept(found)
             self._tell(explained(found))
+
+    def is_new(self, found: Explanation) -> bool:
+        """Whether more than times, ids and numbers changed since a reason was said last."""
+        return _kept(found) != self._told
+
+
+def _kept(found: Explanation) -> str:
+    return _NUMBERS.sub("", explained(found))
 
 
 def _length(length: timedelta) -> str:
