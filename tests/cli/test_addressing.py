@@ -69,7 +69,7 @@ class TestAddressing:
         server = stand_in(Known(x1=found))
 
         assert command("jobs", "pause", "x1", "-q").stdout == f"{J1}\n"
-        assert server.requests[0].query == {"q": "x1", "kind": "job"}
+        assert server.requests[0].query == {"q": "x1", "kind": "job,task"}
 
     def test_several_that_match_alike_are_shown_and_none_is_touched(self, stand_in: StandIn) -> None:
         server = stand_in(Known(greeting=by("name", J1, J2)))
@@ -112,12 +112,16 @@ class TestAddressing:
         assert result.stderr == 'Run 0000ccc3 is the newest of job 0000aaa1 "greeting".\n'
         assert server.requests[1].query == {"job_id": J1, "limit": "1"}
 
-    def test_a_task_is_no_run_and_the_list_of_its_runs_is_named(self, stand_in: StandIn) -> None:
-        stand_in(Known(hello={"tasks": [{"name": "hello", "match": "name"}]}))
+    @pytest.mark.parametrize(("group", "act"), [("runs", "show"), ("jobs", "cancel")])
+    def test_a_task_is_no_run_or_job_and_the_list_of_its_own_is_named(
+        self, stand_in: StandIn, group: str, act: str
+    ) -> None:
+        task = {"tasks": [{"name": "hello", "match": "name"}]}
+        stand_in(Known(hello={**task, **by("prefix", J1)}))
 
-        result = command("runs", "show", "hello")
+        said = command(group, act, "hello").stderr
 
-        assert result.stderr == "'hello' is a task; see `oncue runs list --task hello` for the ids of its runs.\n"
+        assert said == f"'hello' is a task; see `oncue {group} list --task hello` for the ids of its {group}.\n"
 
     def test_filters_take_names_too(self, stand_in: StandIn) -> None:
         box = {"workers": [{"worker_id": J2, "name": "box", "match": "name"}]}

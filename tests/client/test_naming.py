@@ -44,7 +44,7 @@ def test_what_the_server_finds_is_meant(connect: Connect, match: str) -> None:
     either = connect(wire := Wire(found(jobs=[a_job(match), nearly]), said(JOB)))
 
     assert either(either.client.jobs.pause("a&b")).job_id == UUID(J1)
-    assert wire.lines == ["GET /v1/lookup?q=a%26b&kind=job", f"POST /v1/jobs/{J1}/pause"]
+    assert wire.lines == ["GET /v1/lookup?q=a%26b&kind=job%2Ctask", f"POST /v1/jobs/{J1}/pause"]
 
 
 def test_the_strongest_match_is_meant(connect: Connect) -> None:
@@ -122,4 +122,4 @@ def test_events_are_of_what_is_meant(connect: Connect) -> None:
     with pytest.raises(NotFound):
         either.all(either.client.events(job="digest"))
 
-    assert wire.lines == ["GET /v1/lookup?q=digest&kind=job", f"GET /v1/events?job_id={J1}"]
+    assert wire.lines == ["GET /v1/lookup?q=digest&kind=job%2Ctask", f"GET /v1/events?job_id={J1}"]

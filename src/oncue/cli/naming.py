@@ -223,7 +223,7 @@ def _found(client: Client, looking: Exchange[T], what: str) -> T:
         raise ClientError(f"{what.upper()}: {no.errors[0].message}") from None
     except NotFound as no:
         if task := no.members.get("task"):
-            words = f"{task!r} is a task; see `oncue runs list --task {quote(task)}` for the ids of its runs."
+            words = f"{task!r} is a task; see `oncue {what}s list --task {quote(task)}` for the ids of its {what}s."
         elif "what" in no.members:
             words = f"{no.detail.removesuffix('.')}; see `oncue {what}s list`."
         else:

@@ -15,7 +15,7 @@ from oncue.client import dead_letters, fleet, runs
 from oncue.client.asking import Asker, Exchange, ask
 from oncue.client.call import following
 from oncue.client.errors import Ambiguous, NotFound
-from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker
+from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.runs import DeadLetter
 
 T = TypeVar("T", FoundJob, FoundRun, FoundWorker)
@@ -79,8 +79,11 @@ def worker_id_of(asker: Asker, worker: WorkerRef) -> Exchange[UUID]:
 
 
 def find_job(asker: Asker, text: str | UUID) -> Exchange[FoundJob]:
-    found = yield from ask(fleet.lookup(str(text), kind="job"), asker.retry_policy)
-    return _only("job", str(text), found.jobs)
+    given = str(text)
+    found = yield from ask(fleet.lookup(given, kind="job,task"), asker.retry_policy)
+    if (task := _task_meant(given, found)) is not None:
+        raise _is_a_task(task, "job")
+    return _only("job", given, found.jobs)
 
 
 def find_worker(asker: Asker, text: str | UUID) -> Exchange[FoundWorker]:
@@ -94,8 +97,8 @@ def find_run(asker: Asker, text: str | UUID) -> Exchange[MeantRun]:
     match meant:
         case MeantRun():
             return meant
-        case FoundName(name=name):
-            raise _not_found(f"{name!r} is a task, not a run.", task=name)
+        case FoundName():
+            raise _is_a_task(meant, "run")
     newest = yield from _newest(asker, meant, None)
     if newest is None:
         raise _has_no("run yet", meant)
@@ -150,10 +153,18 @@ def _meant(asker: Asker, given: str) -> Exchange[MeantRun | FoundJob | FoundName
     found = yield from ask(fleet.lookup(given, kind="run,job,task"), asker.retry_policy)
     if found.runs:
         return MeantRun(_only("run", given, found.runs).run_id)
-    task = next((task for task in found.tasks if task.name == given), None)
-    if task is not None and all(job.match == ONLY_BEGINS for job in found.jobs):
-        return task
-    return _only("run", given, found.jobs)
+    return _task_meant(given, found) or _only("run", given, found.jobs)
+
+
+def _task_meant(given: str, found: Lookup) -> FoundName | None:
+    """Return the task with this name, unless a job is meant."""
+    if any(job.match != ONLY_BEGINS for job in found.jobs):
+        return None
+    return next((task for task in found.tasks if task.name == given), None)
+
+
+def _is_a_task(task: FoundName, what: str) -> NotFound:
+    return _not_found(f"{task.name!r} is a task, not a {what}.", task=task.name)
 
 
 def _has_no(what: str, of: FoundJob | FoundName) -> NotFound:
