@@ -101,6 +101,16 @@ def test_the_banner_lists_the_queues_and_those_that_are_not_taken(fleet: Fleet, 
     assert re.search(r"tasks +send, sums, http .*queues +default, mail, night\n", of_up)
     assert "does not take" not in of_up
     assert re.search(rf"queues +default\n  note +this worker does not take the {re.escape(NOT_TAKEN)}\n", of_worker)
+    assert "no tasks of your own" not in of_up + of_worker
+
+
+@pytest.mark.parametrize("role", ["dev", "scheduler"])
+def test_the_banner_says_that_no_tasks_were_given(fleet: Fleet, role: str) -> None:
+    shown = banner(fleet, role, *(["--port", "0"] if role == "dev" else []))
+
+    note = re.search(r"tasks +http, notify .*\n  note +no tasks of your own: write --tasks tasks.py\n", shown)
+    assert bool(note) is (role == "dev")
+    assert ("no tasks of your own" in shown) is (role == "dev")
 
 
 def banner(fleet: Fleet, *command: str) -> str:

@@ -20,6 +20,7 @@ SHOWN_TASKS = 3
 SHOWN_SCHEDULES = 10
 LOGGED_TASKS = 10
 COLUMN = 46
+NO_TASKS = "no tasks of your own: write --tasks tasks.py"
 
 NO_KEY_FILE = (
     "API keys exist, but no key file is here. Create a key: `oncue keys create --engine URL --user NAME --role admin`"
@@ -33,7 +34,7 @@ def announce(settings: Settings, as_json: bool, started: Started, key: str | Non
     file, shown_key = Path(settings.data_dir) / "admin.key", key if sys.stdout.isatty() else None
     banner = not as_json and logs.pretty(settings, terminal=sys.stdout.isatty())
     if banner:
-        click.echo(shown(started, file))
+        click.echo(shown(started, file, of_user=bool(settings.tasks) or settings.notify == "only"))
     if started.address is not None:
         _tell_address(started.address, shown_key, file, as_json=as_json, banner=banner)
     sys.stdout.flush()
@@ -59,13 +60,18 @@ def stopped() -> None:
     log.info("Stopped", kind="stopped")
 
 
-def shown(started: Started, key_file: Path) -> str:
-    """Return the banner. Each row is a label, a text, and perhaps another pair beside it."""
+def shown(started: Started, key_file: Path, *, of_user: bool = True) -> str:
+    """Return the banner. Each row is a label, a text, and perhaps another pair beside it.
+
+    `of_user`: a worker was given tasks, or is not to have any.
+    """
     left = f"oncue {started.version}  {started.address or ''}".rstrip()
     right = f"key in {key_file}" if started.address and key_file.exists() else ""
     rows = [("database", f"{started.database}, schema {started.schema}", "", "")]
     if started.tasks:
         rows.append(("tasks", _some(started.tasks), "queues", ", ".join(started.queues)))
+    if started.tasks and not of_user:
+        rows.append(("note", NO_TASKS, "", ""))
     if words := not_taken_in_words(started.queues, started.not_taken):
         rows.append(("note", words, "", ""))
     rows += [("" if number else "schedule", words, "", "") for number, words in enumerate(_first(started.schedules))]
