@@ -126,7 +126,10 @@ WRONG = [
     (("jobs", "pause", "a", "--all"), "give either JOBs or --all"),
     (("runs", "cancel", "a", "--task", "t"), "give either RUNs or --all"),
     (("jobs", "cancel", "--all", "--purge"), "leave out --all"),
-    (("jobs", "run", "--all", "--wait"), "leave out --all"),
+    *(
+        ((*act, "--all", "--wait"), "leave out --all")
+        for act in (("jobs", "run"), ("runs", "retry"), ("dead", "requeue"))
+    ),
     (("runs", "retry", "--all", "--payload", "{}"), "leave out --all"),
     (("dead", "requeue", "--all", "--payload", "{}", "-y"), "--payload is for one RUN"),
     (("dead", "requeue", "a", "b", "--payload", "{}"), "--payload is for one RUN"),

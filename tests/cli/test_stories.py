@@ -126,7 +126,17 @@ def test_a_run_that_failed_is_a_dead_letter_that_can_be_requeued(oncue: Oncue) -
     assert again["count"] == 1
     assert oncue("runs", "wait", again["run_ids"][0]).exit_code == 1
     [second] = again["run_ids"]
-    assert oncue("runs", "retry", second).stdout.startswith(f"Run {second} runs again as run ")
+    for verb in (("dead", "requeue"), ("runs", "retry")):
+        followed = oncue(*verb, second, "--wait", "--timeout", "30s")
+        assert (followed.exit_code, " is dead: " in followed.stdout) == (1, True)
+        said, _, third = followed.stderr.splitlines()[0].removesuffix(".").rpartition(" ")
+        assert said == f"Run {second} runs again as run"
+        second = third
+    as_json = oncue("runs", "retry", second, "--wait", "--json")
+    last = json.loads(as_json.stdout)
+    assert (as_json.exit_code, last["status"]) == (1, "dead")
+    retried = oncue("runs", "retry", last["run_id"])
+    assert retried.stdout.startswith(f"Run {last['run_id']} runs again as run ")
 
 
 class TestRefusals:

@@ -13,6 +13,7 @@ from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell_data, tell_list
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each
+from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow_again
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all, doing
@@ -107,6 +108,7 @@ REQUEUE = """\b
 Examples:
   oncue dead requeue 84359e35
   oncue dead requeue 84359e35 --payload '{"name": "them"}'
+  oncue dead requeue 84359e35 --wait --timeout 10m
   oncue dead requeue --all --fingerprint 3f2a91c07be45d18
   oncue dead requeue --all --task hello --patch '{"retries": null}' --yes
   oncue dead list --from "1h ago" -q | oncue dead requeue -
@@ -118,11 +120,20 @@ Examples:
 @command.command("requeue", epilog=REQUEUE)
 @click.option("--payload", metavar="JSON|@FILE", help="Another payload for the only RUN; @- reads standard input.")
 @click.option("--patch", metavar="JSON|@FILE", help="What changes in the payload of each.")
-@options(LETTERS_OR_ALL, SERVER)
-def requeue(url: str | None, output: Output, which: Which, payload: str | None, patch: str | None) -> None:
+@options(LETTERS_OR_ALL, WAIT, SERVER)
+def requeue(
+    url: str | None,
+    output: Output,
+    which: Which,
+    payload: str | None,
+    patch: str | None,
+    wait: bool,
+    wait_timeout: float | None,
+) -> None:
     """Run dead letters again, as new runs."""
     from oncue.client import dead_letters
 
+    check_wait(wait, wait_timeout)
     changed: dict[str, Any] = {}
     if payload is not None:
         changed["payload"] = payload_of(payload)
@@ -131,11 +142,22 @@ def requeue(url: str | None, output: Output, which: Which, payload: str | None, 
 
     if payload is not None and len(which.given) != 1:
         raise click.UsageError("--payload is for one RUN; --patch changes a part of each")
+    if which.everything and wait:
+        raise click.UsageError("--wait is for the runs that are named; leave out --all")
+    succeeded: list[bool] = []
+
+    def told(run_id: UUID, answer: Any) -> None:
+        if wait:
+            succeeded.append(follow_again(client, run_id, UUID(answer["run_ids"][0]), wait_timeout, output))
+        else:
+            _tell(answer, ran_again(run_id, answer["run_ids"][0], output), output)
+
     with asking(url, as_json=output.as_json, names=NAMES) as client:
         if which.everything:
             act_on_all(client, which, "requeue", "dead_letters", output, **changed)
         else:
-            _on_named(client, which, lambda one: dead_letters.requeue([one], **changed), "requeue", output)
+            _on_named(client, which, lambda one: dead_letters.requeue([one], **changed), "requeue", output, told)
+    raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 
 DISCARD = """\b
@@ -155,10 +177,27 @@ def discard(url: str | None, output: Output, which: Which) -> None:
         if which.everything:
             act_on_all(client, which, "discard", "dead_letters", output)
         else:
-            _on_named(client, which, lambda one: dead_letters.discard([one]), "discard", output)
+            _on_named(
+                *(client, which, lambda one: dead_letters.discard([one]), "discard", output),
+                lambda _, answer: _tell(answer, "Discarded 1 dead letter.", output),
+            )
 
 
-def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], action: str, output: Output) -> None:
+def _tell(answer: Any, words: str, output: Output) -> None:
+    if output.as_data:
+        tell_data(answer, output)
+    else:
+        say_sentence(words, output)
+
+
+def _on_named(
+    client: Client,
+    which: Which,
+    build: Callable[[UUID], Call[Any]],
+    action: str,
+    output: Output,
+    told: Callable[[UUID, Any], None],
+) -> None:
     """Ask for each letter by itself: the answer to many does not say which of them were left out."""
 
     def act(run: str) -> None:
@@ -169,11 +208,7 @@ def _on_named(client: Client, which: Which, build: Callable[[UUID], Call[Any]], 
         answer = client.ask(build(run_id).plain())
         if not answer["count"]:
             raise _refusal(client, run_id, answer, output)
-        if output.as_data:
-            tell_data(answer, output)
-            return
-        again = action == "requeue"
-        say_sentence(ran_again(run_id, answer["run_ids"][0], output) if again else "Discarded 1 dead letter.", output)
+        told(run_id, answer)
 
     on_each(which.given, act, output, NAMES)
 

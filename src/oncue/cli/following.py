@@ -14,7 +14,7 @@ from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import broken, say, text
 from oncue.cli.reasons import Reasons
 from oncue.cli.refusing import NOT_IN_TIME, refuse
-from oncue.cli.sentences import ended, id_shown
+from oncue.cli.sentences import ended, id_shown, ran_again
 from oncue.cli.showing import explained
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import SECOND, parse_duration
@@ -100,6 +100,12 @@ def follow(client: Client, run_id: UUID, timeout: float | None, output: Output) 
     if log.delayed:
         say(f"{DELAYED} Read it later with `oncue runs logs {id_shown(run_id, output)} --follow`.", err=True)
     return succeeded
+
+
+def follow_again(client: Client, old: UUID, new: UUID, timeout: float | None, output: Output) -> bool:
+    """Say which run runs another again, and follow it. Returns whether it succeeded."""
+    say_sentence(ran_again(old, new, output), output, err=True)
+    return follow(client, new, timeout, output)
 
 
 def wait_for(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:

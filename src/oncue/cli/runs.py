@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import click
 
@@ -11,7 +10,16 @@ from oncue.cli import naming, time_option
 from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names, words_with_commas, worker_names
 from oncue.cli.each import on_each
-from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, show_log, wait_for
+from oncue.cli.following import (
+    END_WITH_THE_RUN,
+    WAIT,
+    check_wait,
+    follow_again,
+    follow_log,
+    seconds,
+    show_log,
+    wait_for,
+)
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
@@ -137,14 +145,14 @@ def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following:
         on_each(given_runs, act, Output(form=Form.JSON if as_json else None))
 
 
-WAIT = """\b
+AWAITED = """\b
 Examples:
   oncue runs wait 84359e35
   oncue runs wait greeting --timeout 10m && echo succeeded
 """
 
 
-@command.command("wait", epilog=WAIT)
+@command.command("wait", epilog=AWAITED)
 @naming.RUNS
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m; then exit code 4.")
 @options(SERVER)
@@ -192,33 +200,39 @@ RETRY = """\b
 Examples:
   oncue runs retry 84359e35
   oncue runs retry 84359e35 --payload '{"name": "them"}'
+  oncue runs retry 84359e35 --wait --timeout 10m
   oncue runs retry --all --status expired --from "1h ago"
 """
 
 
 @command.command("retry", epilog=RETRY)
 @click.option("--payload", metavar="JSON|@FILE", help="Another payload for the new run; @- reads standard input.")
-@options(RUNS_OR_ALL, SERVER)
-def retry(url: str | None, output: Output, which: Which, payload: str | None) -> None:
+@options(RUNS_OR_ALL, WAIT, SERVER)
+def retry(
+    url: str | None, output: Output, which: Which, payload: str | None, wait: bool, wait_timeout: float | None
+) -> None:
     """Run ended runs again, as new runs."""
     from oncue.client import runs
 
-    if which.everything and payload is not None:
-        raise click.UsageError("--payload is for the runs that are named; leave out --all")
+    check_wait(wait, wait_timeout)
+    if which.everything and (wait or payload is not None):
+        raise click.UsageError("--payload and --wait are for the runs that are named; leave out --all")
     other = None if payload is None else payload_of(payload)
+    succeeded: list[bool] = []
 
     def act(run: str) -> None:
         old = run_id_of(client, run)
-
-        def show_new(run_id: UUID, output: Output) -> None:
-            say(ran_again(old, run_id, output))
-
-        tell(client, runs.retry(old, payload=other), show_new, output)
+        call = runs.retry(old, payload=other)
+        if wait:
+            succeeded.append(follow_again(client, old, client.ask(call), wait_timeout, output))
+        else:
+            tell(client, call, lambda new, output: say(ran_again(old, new, output)), output)
 
     with asking(url, as_json=output.as_json) as client:
         if which.everything:
             act_on_all(client, which, "retry", "runs", output)
         on_each(which.given, act, output)
+    raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 
 @command.command("explain", epilog="\b\nExamples:\n  oncue runs explain 84359e35")
