@@ -208,6 +208,12 @@ def test_a_drill_fails_if_the_copy_is_emptied(place: Place, tmp_path: Path, monk
     well = oncue("backup", tmp_path / "one", "--engine", url, "--drill", place.url("well"))
     assert well.exit_code == 0, well.output
     assert well.output.splitlines()[1].startswith("Restored ")
+    assert well.output.splitlines()[2] == "Compared: 1 recurring job, 24 runs and 1 key are equal."
+    if place.server is None:
+        assert [one.name for one in tmp_path.iterdir() if one.name.startswith("well")] == []
+        assert oncue("backup", tmp_path / "next", "--engine", url, "--drill", place.url("well")).exit_code == 0
+    else:
+        assert "Drop what is in postgresql://" in well.output
 
     if place.server is None:
         checked = backup._check
@@ -228,6 +234,8 @@ def test_a_drill_fails_if_the_copy_is_emptied(place: Place, tmp_path: Path, monk
     assert ill.exit_code == 1
     assert "The restored copy differs: 1 jobs in the backup, 0 in the copy." in ill.output
     assert "The restored copy differs: 24 runs in the backup, 4 in the copy." in ill.output
+    assert "Compared" not in ill.output
+    assert place.server is not None or (tmp_path / "ill.db").exists(), "to look at"
 
 
 @pytest.mark.postgres

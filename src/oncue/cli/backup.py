@@ -13,7 +13,7 @@ import msgspec
 from oncue.cli.output import json_option
 from oncue.cli.printing import print_json, say
 from oncue.cli.refusing import REFUSED
-from oncue.cli.restore import restore_into, show_restored, shown, summary, working
+from oncue.cli.restore import counted, restore_into, show_restored, shown, summary, working
 from oncue.cli.roles import options, storing
 from oncue.cli.settings_options import WHERE, options_named
 from oncue.clock import SystemClock
@@ -38,7 +38,7 @@ For SQLite it is a database file, for PostgreSQL the dump of the schema by pg_du
 version of the server or a newer one. `oncue restore` restores both.
 
 --drill also restores the file into another database, which must not exist or be empty, and compares: the exit code is
-1 unless each job, run and API key is there as it was.
+1 unless each job, run and API key is there as it was. If it is, a copy for SQLite is removed again.
 """
 
 BESIDE = ("objects", "master.key", "secrets", "admin.key")  # in the data directory, and in no database
@@ -56,12 +56,10 @@ def command(file: Path, drill: str | None, as_json: bool, **given: Any) -> None:
         _show(done)
     differences: list[str] = []
     if drill:
-        into = partial(_scratch, drill)
-        copy, restored = storing(lambda one: restore_into(file, into(one)), given, as_json=as_json, read_only=True)
-        differences = found.differences(copy.contents)
-        done["drill"] = {**restored, "differences": differences}
+        done["drill"] = storing(partial(_drill, found, file, drill), given, as_json=as_json, read_only=True)
+        differences = done["drill"]["differences"]
         if not as_json:
-            show_restored(restored)
+            _show_drill(done["drill"])
     if as_json:
         print_json(done)
     for difference in differences:
@@ -81,6 +79,16 @@ async def _backup(file: Path, drill: str | None, settings: Settings) -> tuple[Co
         found = await backup(settings, file, tell)
     done = summary(found, clock.monotonic() - began)
     return found, {"file": str(file), "bytes": _size(file), **done, "beside": _beside(settings)}
+
+
+async def _drill(found: Contents, file: Path, url: str, settings: Settings) -> dict[str, Any]:
+    """Restore the backup, compare, and remove the copy if that is a file and nothing is wrong."""
+    from oncue.engines.open import remove_restored
+
+    scratch = _scratch(url, settings)
+    copy, restored = await restore_into(file, scratch)
+    differences = found.differences(copy.contents)
+    return {**restored, "differences": differences, "removed": not differences and remove_restored(scratch)}
 
 
 def _scratch(url: str, settings: Settings) -> Settings:
@@ -112,3 +120,13 @@ def _show(done: dict[str, Any]) -> None:
     say(f"Wrote {printable(done['file'])}: {shown(done)}, {size}, in {done['seconds']:.1f} s.")
     if done["beside"]:
         say(f"Not in the backup, copy as well: {', '.join(map(printable, done['beside']))}.")
+
+
+def _show_drill(done: dict[str, Any]) -> None:
+    show_restored(done)
+    if done["differences"]:
+        return
+    *first, last = counted(done)
+    say(f"Compared: {', '.join(first)} and {last} are equal.")
+    where = printable(done["engine"])
+    say(f"Removed {where}." if done["removed"] else f"Drop what is in {where} before the next drill: it must be empty.")

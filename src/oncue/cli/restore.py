@@ -76,9 +76,12 @@ def summary(found: Contents, took: int) -> dict[str, Any]:
 
 def shown(done: dict[str, Any]) -> str:
     """Such as `12 recurring jobs, 340 runs, 3 keys, schema version 27`."""
+    return f"{', '.join(counted(done))}, schema version {done['schema_version']}"
+
+
+def counted(done: dict[str, Any]) -> list[str]:
     named = (("jobs", "recurring job"), ("runs", "run"), ("keys", "key"))
-    counted = (f"{done[name]:,} {words}{'' if done[name] == 1 else 's'}" for name, words in named)
-    return f"{', '.join(counted)}, schema version {done['schema_version']}"
+    return [f"{done[name]:,} {words}{'' if done[name] == 1 else 's'}" for name, words in named]
 
 
 @contextmanager

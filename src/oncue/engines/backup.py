@@ -17,7 +17,8 @@ from oncue.domain.plain_text import printable
 
 Tell = Callable[[str], None]  # what is being done, for people who wait
 
-BESIDE: Final = ("-wal", "-shm", "-journal", ".lock", ".lock-next")  # what SQLite, and we, keep next to a file
+OF_SQLITE: Final = ("-wal", "-shm", "-journal")  # what it keeps next to a file
+BESIDE: Final = (*OF_SQLITE, ".lock", ".lock-next")  # and what we do
 _KINDS: Final = {b"SQLite format 3\0": "sqlite", b"PGDMP": "postgres"}
 _NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK)
@@ -75,14 +76,27 @@ def new_file(path: Path) -> Iterator[Path]:
             _name(part, path)
             _sync(path.parent)
     finally:
-        for left in (part, *(part.with_name(part.name + end) for end in BESIDE)):
+        for left in _with(part, BESIDE):
             left.unlink(missing_ok=True)
 
 
 def refuse_existing(path: Path, *beside: str) -> None:
-    for one in (path, *(path.with_name(path.name + end) for end in beside)):
+    for one in _with(path, beside):
         if os.path.lexists(one):
             raise OncueError(f"{printable(str(one))} exists: name another file, or move it away")
+
+
+def remove_files(path: Path) -> None:
+    """Remove a restored file, and what SQLite keeps next to it. OncueError: one cannot be removed."""
+    for one in _with(path, OF_SQLITE):
+        try:
+            one.unlink(missing_ok=True)
+        except OSError as no:
+            raise OncueError(f"cannot remove {printable(str(one))} ({no.strerror}): remove it yourself") from no
+
+
+def _with(path: Path, beside: Iterable[str]) -> list[Path]:
+    return [path, *(path.with_name(path.name + end) for end in beside)]
 
 
 def refuse_other_kind(file: Path, engine: str) -> None:

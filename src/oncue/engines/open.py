@@ -9,7 +9,7 @@ from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.plain_text import printable
 from oncue.domain.shown_url import shown_url
-from oncue.engines.backup import Contents, Restored, Tell, new_file, refuse_other_kind
+from oncue.engines.backup import Contents, Restored, Tell, new_file, refuse_other_kind, remove_files
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending
 from oncue.settings import Settings
@@ -72,6 +72,14 @@ async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
     engine = _engine(settings.engine)
     refuse_other_kind(file, engine.name)
     return await engine.restore(settings, file, tell)
+
+
+def remove_restored(settings: Settings) -> bool:
+    """Remove what `restore` has just made, if that is a file. False: it is not, and stays."""
+    if not is_file(settings.engine):
+        return False
+    remove_files(Path(settings.engine.removeprefix(SQLITE)))
+    return True
 
 
 def is_file(url: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from oncue.domain.errors import OncueError
 from oncue.domain.plain_text import printable
-from oncue.engines.backup import Contents, Restored, Tell, contents, new_file, refuse_existing
+from oncue.engines.backup import OF_SQLITE, Contents, Restored, Tell, contents, new_file, refuse_existing
 from oncue.engines.schema import missing
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.connecting import refuse_what_is_no_file
@@ -48,7 +48,7 @@ async def backup(settings: Settings, part: Path, tell: Tell) -> Contents:
 async def restore(settings: Settings, file: Path, tell: Tell) -> Restored:
     """Copy a backup to where there is no database yet, and migrate it before it gets its name."""
     path = path_of(settings.engine)
-    refuse_existing(path, "-wal", "-shm", "-journal")  # an old -wal would be written into the restored file
+    refuse_existing(path, *OF_SQLITE)  # an old -wal would be written into the restored file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as no:
