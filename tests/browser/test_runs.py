@@ -103,6 +103,18 @@ def test_filters_stay_while_many_are_run_again(dashboard: Dashboard) -> None:
     assert page.url.endswith("/runs?status=dead")
 
 
+def test_how_long_a_run_took_fits_on_a_phone(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    run = api.run(api.job(name="long"), "succeeded") | {"duration_ms": 86_340_000}
+    page = dashboard.open("/jobs", viewport=PHONE)
+    page.route(re.compile(r"/v1/runs(\?|$)"), lambda route: route.fulfill(json={"runs": [run]}))
+    dashboard.visit(page, "/runs")
+    took = page.get_by_role("table", name="Runs").get_by_text("23 h 59 min")
+    expect(took).to_be_visible()
+    in_cell = "(one, edge) => one.getBoundingClientRect()[edge] <= one.closest('td').getBoundingClientRect()[edge]"
+    assert all(took.evaluate(in_cell, edge) for edge in ("right", "bottom"))
+
+
 def test_an_administrator_narrows_runs_to_their_own(dashboard: Dashboard) -> None:
     mine, theirs = dashboard.api("admin"), dashboard.stranger()
     own, other = f"own {dashboard.user}", f"other {dashboard.user}"

@@ -29,7 +29,7 @@ export function Attempts({ run }: { run: WholeRun }) {
 
 function Gantt({ bar, from, to }: { bar: Bar; from: number; to: number }) {
   const { tone, word } = stateOf(bar.state);
-  const took = duration(bar.to - bar.from);
+  const took = duration(bar.took);
   const waited = bar.from - bar.waitedFrom;
   const before = bar.number === 1 ? "waited" : "backoff";
   return (

@@ -3,8 +3,8 @@ import type { Schemas, WholeRun } from "../../api/types";
 import { isRunning } from "../../runs";
 
 type Attempt = Schemas["Attempt"];
-/** `waitedFrom`: what was before it began: the time it was due, or the end of the attempt before. */
-export type Bar = { number: number; from: number; to: number; waitedFrom: number; state: string; attempt: Attempt | null };
+/** `waitedFrom`: what was before it began: the time it was due, or the end of the attempt before. `took`: ms, as the run itself says of its last attempt; times are cut to ms. */
+export type Bar = { number: number; from: number; to: number; took: number; waitedFrom: number; state: string; attempt: Attempt | null };
 
 export function barsOf(run: WholeRun, now: number): Bar[] {
   const ended = run.attempts.filter((one) => one.start_time && one.end_time).sort((a, b) => a.number - b.number);
@@ -14,12 +14,14 @@ export function barsOf(run: WholeRun, now: number): Bar[] {
   for (const attempt of ended) {
     const from = Date.parse(attempt.start_time!);
     const to = Date.parse(attempt.end_time!);
-    bars.push({ number: attempt.number, from, to, waitedFrom: beforeOf(from), state: attempt.outcome ?? "failed", attempt });
+    const took = attempt.number === run.attempt_number ? (run.duration_ms ?? to - from) : to - from;
+    bars.push({ number: attempt.number, from, to, took, waitedFrom: beforeOf(from), state: attempt.outcome ?? "failed", attempt });
     before = to;
   }
   if (isRunning(run) && run.start_time) {
     const from = Date.parse(run.start_time);
-    bars.push({ number: run.attempt_number, from, to: Math.max(now, from), waitedFrom: beforeOf(from), state: run.status, attempt: null });
+    const to = Math.max(now, from);
+    bars.push({ number: run.attempt_number, from, to, took: to - from, waitedFrom: beforeOf(from), state: run.status, attempt: null });
   }
   return bars;
 }

@@ -25,6 +25,11 @@ test("bars begin where the one before ended, and a running attempt grows", () =>
   assert.deepEqual(bars.map((bar) => [bar.number, bar.waitedFrom - START, bar.from - START, bar.to - START, bar.state]), [[1, 0, 10, 400, "failed"], [2, 400, 900, 2_000, "running"]]);
 });
 
+test("the last attempt took as long as the run says, although its times are cut to milliseconds", () => {
+  const [first, last] = barsOf(run("succeeded", { attempt_number: 2, duration_ms: 0, attempts: [attempt(1, 10, 400), attempt(2, 900, 901)] as never }), 0);
+  assert.deepEqual([first!.took, last!.took], [390, 0]);
+});
+
 test("pieces of a log become lines with levels", () => {
   const log = new LogLines();
   log.add("2026-01-01T00:00:00.000Z INFO be");

@@ -33,8 +33,9 @@ function Until({ run }: { run: Run }) {
 
 function Took({ run }: { run: Run }) {
   if (isRunning(run) && run.progress?.total) return <Progress label={`Progress of ${runName(run)}`} done={run.progress.done ?? 0} total={run.progress.total} />;
-  if (isRunning(run) && run.start_time) return <span class="number">{duration(Math.max(0, second.value - Date.parse(run.start_time)))}</span>;
-  return run.duration_ms === null ? <span class="faint">–</span> : <span class="number">{duration(run.duration_ms)}</span>;
+  const ms = isRunning(run) && run.start_time ? Math.max(0, second.value - Date.parse(run.start_time)) : run.duration_ms;
+  if (ms === null) return <span class="faint">–</span>;
+  return <span class="number took">{duration(ms).replace(/ (?=[a-z])/g, "\u00a0")}</span>; // "1 min 40 s" breaks before 40
 }
 
 function Lag({ ms }: { ms: number | null }) {
