@@ -80,7 +80,9 @@ def test_a_dead_run_is_discarded_on_its_page(dashboard: Dashboard) -> None:
     expect(question).to_contain_text(f"oncue dead discard {run['run_id']}")
     question.get_by_role("button", name="Discard it").click()
 
-    expect(page.get_by_role("button", name="Discard")).to_have_count(0)
+    expect(page.get_by_text("It was run again or discarded: it cannot be run again.")).to_be_visible()
+    for name in ("Discard", "Run again"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
     assert api.call("GET", "/dead-letters")["dead_letters"] == []
 
 

@@ -16,6 +16,7 @@ import { useEvents } from "../../live";
 import { callRun, runName, shortId } from "../../names";
 import { href } from "../../router";
 import { isLive, isRunning, isWaiting, startedBy } from "../../runs";
+import { can } from "../../session";
 import { stateOf } from "../../states";
 import { second } from "../../time";
 import { askToDiscard } from "../failures/Letter";
@@ -120,6 +121,7 @@ function Actions({ run, onChange }: { run: WholeRun; onChange: () => void }) {
     after: onChange,
   });
   if (isLive(run)) return run.status === "cancelling" ? null : <Button changes="runs" kind="danger" onClick={cancel}>Cancel</Button>;
+  if (isClosed(run)) return can("runs") ? <span class="faint">It was run again or discarded: it cannot be run again.</span> : null;
   return (
     <>
       <Button changes="runs" onClick={() => setRetrying(true)}>Run again</Button>
@@ -127,4 +129,9 @@ function Actions({ run, onChange }: { run: WholeRun; onChange: () => void }) {
       {isRetrying && <Retry run={run} onClose={() => setRetrying(false)} />}
     </>
   );
+}
+
+/** Whether it is dead and no open dead letter any more; an event tells of a death before the fingerprint is read. */
+function isClosed(run: WholeRun): boolean {
+  return run.status === "dead" && !run.fingerprint && run.attempts.at(-1)?.number === run.attempt_number;
 }
