@@ -375,8 +375,10 @@ class TestEnqueue:
         errors = [{"path": f"payload.{name}", "code": code, "message": "no"} for name, code in refused.items()]
         server = stand_in(lambda _: (422, {"status": 422, "errors": errors}) if errors else (201, job(J1)))
 
-        assert command("enqueue", "hello", *parameters).exit_code == (1 if refused else 0)
-        assert [request.body["payload"] for request in server.requests] == payloads
+        for create in (("enqueue", "hello"), ("jobs", "create", "--task", "hello")):
+            server.requests.clear()
+            assert command(*create, *parameters).exit_code == (1 if refused else 0)
+            assert [request.body["payload"] for request in server.requests] == payloads
 
     def test_errors_name_what_was_typed(self, stand_in: StandIn) -> None:
         stand_in(
@@ -422,6 +424,20 @@ class TestEnqueue:
         ("enqueue hello n:=x",
          "Error: 'n:=x': what follows := is not JSON: JSON is malformed: invalid character (byte 0)."
          " See `oncue enqueue --help`.\n"),
+        ("enqueue hello --schedule @daily",
+         "Error: No option '--schedule'; use `oncue jobs create`, which has --schedule. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --every 5m",
+         "Error: No option '--every'; use `oncue jobs create`, which has --schedule. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --order 1",
+         "Error: No option '--order'; write order=1 for a parameter of the task. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --order-id=x&y",
+         "Error: No option '--order-id'; write 'order_id=x&y' for a parameter of the task."
+         " See `oncue enqueue --help`.\n"),
+        ("enqueue hello --paid n=1",
+         "Error: No option '--paid'; write paid:=true for a parameter of the task. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --wiat", "Error: No option '--wiat'; did you mean --wait? See `oncue enqueue --help`.\n"),
+        ("jobs create --task t --payload {} n=1",
+         "Error: Give one of --payload and parameters like name=text. See `oncue jobs create --help`.\n"),
         ("enqueue hello a=1 a=2", "Error: Parameter 'a' is given twice. See `oncue enqueue --help`.\n"),
         ("enqueue hello --in soon",
          "Error: Invalid value for '--in': 'soon' is not a duration like \"250ms\", \"30s\", \"5m\", \"2h\","

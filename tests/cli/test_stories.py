@@ -217,11 +217,13 @@ def test_a_text_becomes_the_number_that_the_task_takes_and_stays_text_where_it_t
 
     given = ("order=1", "note=2", "no=3", "paid=true", "cents=1.5", 'tags=["4"]')
     job = told(oncue, "enqueue", name, *given, "--in", "1h")
+    often = told(oncue, "jobs", "create", "--task", name, *given, "--schedule", "every 1h")
     not_json = oncue("enqueue", name, "order=one", "paid=yes", "tags=4", "note=2")
     incomplete = oncue("enqueue", name, "paid=true", "order=1.5", "nota=5")
     too_many = oncue("enqueue", name, "order=1", "copies=10")
 
     assert job["payload"] == {"order": 1, "note": "2", "no": "3", "paid": True, "cents": 1.5, "tags": ["4"]}
+    assert often["payload"] == job["payload"]
     assert sorted(not_json.stderr.splitlines()) == [
         'order: "one" is not of type "integer"; write a whole number, like order:=7',
         'paid: "yes" is not of type "boolean"; write true or false, like paid:=true',

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import click
-import msgspec
 
 from oncue.cli import time_option
 from oncue.cli.asking import SERVER, asking, tell
-from oncue.cli.completing import parameter_names, queue_names, task_names
+from oncue.cli.completing import queue_names, task_names
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow
-from oncue.cli.job_options import json_fault
 from oncue.cli.output import Output, say_sentence
+from oncue.cli.parameters import PARAMETERS, as_parameter, payload_from, payload_names, texts_of, typed_as_taken
 from oncue.cli.roles import options
 from oncue.cli.sentences import created
 from oncue.cli.time_option import TIME
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import Duration, parse_duration
-
-if TYPE_CHECKING:
-    from oncue.client import FieldProblem
-
-T = TypeVar("T")
+from oncue.domain.meanings import option_meant
 
 EXAMPLES = f"""\b
 Examples:
@@ -40,14 +34,6 @@ NAME=TEXT passes text, or a number or other value where the task takes no text; 
 {time_option.HELP}
 """
 NAMES = {"task": "TASK", "schedule": "--in", "schedule.at": "--at", "queue": "--queue", "priority": "--priority"}
-SAMPLES = {
-    "integer": ("a whole number", "7"),
-    "number": ("a number", "2.5"),
-    "boolean": ("true or false", "true"),
-    "array": ("an array", '["a", "b"]'),
-    "object": ("an object", '{"a": 7}'),
-}
-_TYPES = re.compile(r" is not of types? (.+)\Z")
 
 
 def _delay(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -60,9 +46,36 @@ def _delay(_: click.Context, __: click.Parameter, value: str | None) -> str | No
     return value
 
 
-@click.command("enqueue", epilog=EXAMPLES)
+class _Enqueue(click.Command):
+    """Says of an option that it does not have which command has it, or how a parameter is written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        typed = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            name, own = wrong.option_name, _options_of(self)
+            if not name.startswith("--") or option_meant(name, own) is not None:
+                raise
+            raise click.UsageError(f"No option {name!r}; {_instead_of(name, typed)}", ctx) from None
+
+
+def _options_of(command: click.Command) -> list[str]:
+    return [opt for one in command.params for opt in one.opts]
+
+
+def _instead_of(name: str, typed: Sequence[str]) -> str:
+    from oncue.cli.jobs import create
+
+    others = _options_of(create)
+    if name in others or option_meant(name, others) == "--schedule":
+        return f"use `oncue jobs create`, which has {name if name in others else '--schedule'}"
+    return f"write {as_parameter(name, typed)} for a parameter of the task"
+
+
+@click.command("enqueue", cls=_Enqueue, epilog=EXAMPLES)
 @click.argument("task", shell_complete=task_names)
-@click.argument("parameters", nargs=-1, metavar="[NAME=TEXT|NAME:=JSON]...", shell_complete=parameter_names)
+@PARAMETERS
 @click.option("--in", "delay", metavar="TIME", callback=_delay, help="Start after this time: 30s, 10m, 2h.")
 @click.option("--at", type=TIME, help="Start at this time.")
 @click.option("--name", help="A name to show on screens.")
@@ -107,71 +120,7 @@ def command(
     raise SystemExit(END_WITH_THE_RUN[ended])
 
 
-def typed_as_taken(send: Callable[[dict[str, Any]], T], payload: dict[str, Any], texts: Collection[str]) -> T:
-    """Send a payload. Texts that the task does not take as such are sent once more as the JSON they are: `1` is 1."""
-    from oncue.client import Invalid as Refused
-
-    try:
-        return send(payload)
-    except Refused as no:
-        first = {one.path: one for one in no.errors if one.code == "mismatch"}
-        as_json = {name: _json_of(payload[name]) for name in texts if f"payload.{name}" in first}
-        as_json = {name: value for name, value in as_json.items() if not isinstance(value, str)}
-        if as_json:
-            try:
-                return send({**payload, **as_json})
-            except Refused as again:
-                no = again
-        # A value of the right type that is refused for another reason is told as it is: 11 is more than 10.
-        texts_first = (first.get(one.path, one) if _TYPES.search(one.message) else one for one in no.errors)
-        no.errors = tuple(_with_sample(one, texts) for one in texts_first)
-        raise no from None
-
-
-def _json_of(value: str) -> Any:
-    """Decode a text; one that is not JSON stays as it is."""
-    try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return value
-
-
-def _with_sample(problem: FieldProblem, texts: Collection[str]) -> FieldProblem:
-    """Show how to write a value of the type that the task takes in place of this text."""
-    name, found = problem.path.removeprefix("payload."), _TYPES.search(problem.message)
-    samples = [SAMPLES[one] for one in re.findall(r'"(\w+)"', found[1]) if one in SAMPLES] if found else []
-    if name not in texts or not samples:
-        return problem
-    kind, sample = samples[0]
-    written = f"{name}:={sample}"
-    written = written if written.isascii() and " " not in written else f"'{written}'"
-    return msgspec.structs.replace(problem, message=f"{problem.message}; write {kind}, like {written}")
-
-
-def texts_of(parameters: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of the parameters that are given as text."""
-    return frozenset(name for name in (one.partition("=")[0] for one in parameters) if not name.endswith(":"))
-
-
-def payload_from(parameters: tuple[str, ...]) -> dict[str, Any]:
-    """Turn `name=text` and `name:=json` into a payload."""
-    payload: dict[str, Any] = {}
-    for one in parameters:
-        name, equals, value = one.partition("=")
-        as_json = name.endswith(":")
-        name = name.removesuffix(":")
-        if not equals or not name:
-            raise click.UsageError(f"{one!r} is not a parameter; write name=text, or name:=json like width:=200")
-        if name in payload:
-            raise click.UsageError(f"Parameter {name!r} is given twice.")
-        try:
-            payload[name] = msgspec.json.decode(value) if as_json else value
-        except msgspec.DecodeError as wrong:
-            raise click.UsageError(f"{one!r}: what follows := is not JSON: {json_fault(value, wrong)}") from None
-    return payload
-
-
 def _names(payload: dict[str, Any], delay: str | None) -> dict[str, str]:
     """Map fields to what was typed."""
     when = "--at" if delay is None else "--in"
-    return {**NAMES, "schedule": when, "schedule.at": when, **{f"payload.{name}": name for name in payload}}
+    return {**NAMES, "schedule": when, "schedule.at": when, **payload_names(payload)}

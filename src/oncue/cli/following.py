@@ -46,6 +46,12 @@ WAIT = (
         help="With --wait: at most this long, like 5m; then exit code 4.",
     ),
 )
+WAIT_FOR_NEW = (  # where --timeout is the job's
+    WAIT[0],
+    click.option(
+        "--wait-timeout", metavar="TIME", callback=seconds, help="With --wait: at most this long, then exit code 4."
+    ),
+)
 
 
 def check_wait(wait: bool, timeout: float | None, option: str = "--timeout") -> None:

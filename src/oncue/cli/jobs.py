@@ -12,7 +12,7 @@ from oncue.cli import naming, time_option
 from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names, words_with_commas
 from oncue.cli.each import on_each
-from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
+from oncue.cli.following import END_WITH_THE_RUN, WAIT, WAIT_FOR_NEW, check_wait, follow
 from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job, tell_put_back
 from oncue.cli.job_export import JSON, export_jobs
@@ -20,6 +20,7 @@ from oncue.cli.job_options import EDITED, JOB, NAMES, job_fields, payload_of, ru
 from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
 from oncue.cli.naming import HELP, job_id_of
 from oncue.cli.output import Output, say_sentence
+from oncue.cli.parameters import PARAMETERS, payload_from, payload_names, texts_of, typed_as_taken
 from oncue.cli.printing import say
 from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
@@ -58,18 +59,15 @@ Examples:
     --field start_within=10m --field 'retry={"factor": 3}'
   oncue jobs create --file examples/website_check.json --name "my site"
   oncue jobs create --task hello --wait
-  oncue jobs create --task hello -q
+  oncue jobs create --task hello name=you -q
 """
 
 
 @command.command("create", epilog=CREATE)
 @options(JOB)
 @click.option("--idempotency-key", metavar="TEXT", help="Create one job even if this command is repeated.")
-@click.option("--wait", is_flag=True, help="Follow the log until the run ends; exit code 0 only if it succeeded.")
-@click.option(
-    "--wait-timeout", metavar="TIME", callback=seconds, help="With --wait: at most this long, then exit code 4."
-)
-@options(SERVER)
+@PARAMETERS
+@options(WAIT_FOR_NEW, SERVER)
 def create(
     url: str | None, output: Output, idempotency_key: str | None, wait: bool, wait_timeout: float | None, **given: Any
 ) -> None:
@@ -77,17 +75,23 @@ def create(
     from oncue.client import jobs
 
     check_wait(wait, wait_timeout, "--wait-timeout")
-    fields = job_fields(given)
+    parameters, fields = given.pop("parameters"), job_fields(given)
     if "task" not in fields:
         raise click.UsageError("--task is required, like --task hello")
     if wait and not runs_once(fields):
         raise click.UsageError("--wait needs a job that runs once; create it, then use `oncue jobs run JOB --wait`.")
-    with asking(url, as_json=output.as_json, names=NAMES) as client:
-        call = jobs.create(idempotency_key=idempotency_key, **fields)
-        if not wait:
-            tell(client, call, lambda job, output: say_sentence(created(job, output), output), output)
+    payload = payload_from(parameters, given["payload"])
+
+    def send(payload: dict[str, Any]) -> Any:
+        call = jobs.create(idempotency_key=idempotency_key, **(fields | ({"payload": payload} if parameters else {})))
+        if wait:
+            return client.ask(call)
+        return tell(client, call, lambda job, output: say_sentence(created(job, output), output), output)
+
+    with asking(url, as_json=output.as_json, names=NAMES | payload_names(payload)) as client:
+        job = typed_as_taken(send, payload, texts_of(parameters))
+        if job is None:
             return
-        job = client.ask(call)
         say_sentence(created(job, output), output, err=True)
         ended = follow(client, job.job_id, wait_timeout, output)  # the run of a one-shot has the job's id
     raise SystemExit(END_WITH_THE_RUN[ended])
