@@ -51,6 +51,7 @@ def test_a_crontab_becomes_jobs_with_its_variables(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert list(jobs) == ["backup-sh", "mail", "backup-sh-2"]
     first, mail, daily = jobs.values()
+    assert result.stderr == "3 jobs; 4 schedules not translated: see the comments\n"
     assert first["schedule"] == {"cron": "*/5 * * * *", "timezone": "America/New_York"}
     assert first["payload"] == {
         "argv": ["/bin/sh", "-c", "/usr/local/bin/backup.sh --all"],
@@ -95,13 +96,16 @@ def test_as_json_the_jobs_are_the_same_and_notes_go_to_standard_error(tmp_path: 
         command("import", "crontab", "-", stdin=CRONTAB).stdout, tmp_path
     )
     assert "@reboot /bin/start: not translated" in result.stderr
+    assert result.stderr.endswith("3 jobs; 4 schedules not translated\n")
 
 
 def test_a_mailbox_of_the_machine_and_an_empty_zone_lose_no_job(tmp_path: Path) -> None:
     text = "MAILTO=root\nCRON_TZ=Asia/Tokyo\n0 1 * * * a\nCRON_TZ=\nMAILTO=root, ops@example.org\n0 2 * * * b\n"
-    printed = command("import", "crontab", "-", "--timezone", "Europe/Berlin", stdin=text).stdout
+    result = command("import", "crontab", "-", "--timezone", "Europe/Berlin", stdin=text)
+    printed = result.stdout
     first, second = imported(printed, tmp_path).values()
 
+    assert result.stderr == "2 jobs; 2 options not translated: see the comments\n"
     assert "notify" not in first
     assert [one["email"] for one in second["notify"]] == [["ops@example.org"]]
     assert [one["schedule"]["timezone"] for one in (first, second)] == ["Asia/Tokyo", "Europe/Berlin"]
@@ -184,7 +188,7 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
         "digest": {
             "task": "shop.mail",
             "schedule": app.crontab(minute="0", hour="9", day_of_week="mon-fri"),
-            "options": {"expires": 600, "priority": 3},
+            "options": {"expires": 600, "priority": 9, "exchange": "x"},
         },
         "often": {"task": "shop.mail", "schedule": timedelta(minutes=5), "options": {"queue": "fast"}},
         "sunset": {"task": "shop.mail", "schedule": app.solar()},
@@ -217,10 +221,11 @@ def test_a_beat_schedule_becomes_jobs(app: Any, tmp_path: Path) -> None:
     assert (first["task"], first["schedule"], first["payload"]) == ("shop.add", {"every": "30s"}, {"x": 2, "y": 3})
     assert "queue" not in first
     assert digest["schedule"] == {"cron": "0 9 * * mon-fri", "timezone": "Europe/Berlin"}
-    assert (digest["queue"], digest["start_within"]) == ("mail", "600s")
+    assert (digest["queue"], digest["priority"], digest["start_within"]) == ("mail", "high", "600s")
+    assert result.stderr == "4 jobs; 3 schedules and 1 option not translated: see the comments\n"
     assert (often["queue"], often["schedule"]) == ("fast", {"every": "300s"})
     for reason in (
-        "not translated: the option priority=3",
+        "not translated: the option exchange='x'",
         "none that follows the sun",
         'Write the cron "0 0 * * 5", and begin the task with: if ctx.scheduled_for',
         '.astimezone(ZoneInfo("Europe/Berlin")).day not in (13,): return',
@@ -245,6 +250,30 @@ def test_odd_entries_are_comments_and_stop_no_other(app: Any, tmp_path: Path) ->
     assert ("start_within" in until, within["start_within"]) == (False, "60s")
     for reason in ("an entry must be a dictionary", "are not JSON: Encoding", "is not finite", "expires=datetime"):
         assert reason in printed
+
+
+@pytest.mark.parametrize(
+    ("broker", "given", "made"),
+    [
+        ("amqp://", [0, 3, 4, 6, 7, 10, True], ["low", "low", "normal", "normal", "high", None, None]),
+        ("redis://h/0", [0, 2, 3, 5, 6, 9], ["high", "high", "normal", "normal", "low", "low"]),
+    ],
+)
+def test_priorities_become_those_of_oncue(
+    app: Any, broker: str, given: list[int], made: list[str | None], tmp_path: Path
+) -> None:
+    app.conf.broker_url = broker
+    app.conf.beat_schedule = {
+        str(number): {"task": "shop.mail", "schedule": 30, "options": {"priority": one}}
+        for number, one in enumerate(given)
+    }
+    result = command("import", "celery", "shop_of_celery:app")
+
+    assert [job.get("priority") for job in imported(result.stdout, tmp_path).values()] == made
+    left = made.count(None)
+    assert (
+        result.stderr == f"{len(made)} jobs" + f"; {left} options not translated: see the comments" * bool(left) + "\n"
+    )
 
 
 def test_a_configuration_that_is_none_is_refused(app: Any) -> None:

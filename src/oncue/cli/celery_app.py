@@ -18,6 +18,12 @@ from oncue.domain.errors import Invalid
 from oncue.domain.plain_json import is_not_finite
 
 FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+OF_TEN = {
+    **dict.fromkeys(range(4), "low"),
+    **dict.fromkeys(range(4, 7), "normal"),
+    **dict.fromkeys(range(7, 10), "high"),
+}
+ZERO_FIRST = ("redis", "rediss", "sentinel")  # brokers of which priority 0 is the highest
 WEEKS = {"1-7": 1, "8-14": 2, "15-21": 3, "22-28": 4}  # the days on which a weekday comes for the nth time
 
 
@@ -80,10 +86,21 @@ def _entry(app: Any, name: str, entry: Mapping[str, Any], zone: str) -> Entry:
     if queue and queue != app.conf.task_default_queue:
         job["queue"] = queue
     given.pop("queue", None)
+    if (priority := _priority(app, given.get("priority"))) is not None:
+        job["priority"] = priority
+        given.pop("priority")
     if isinstance(given.get("expires"), int | float | timedelta):
         job["start_within"] = f"{_seconds(given.pop('expires')):g}s"
     notes = [f"not translated: the option {one}={value!r}" for one, value in given.items() if value is not None]
     return Entry(source, job, tuple(notes))
+
+
+def _priority(app: Any, given: Any) -> str | None:
+    """Translate one of Celery's ten priorities. None: it is none of them."""
+    if type(given) is not int or given not in OF_TEN:
+        return None
+    broker = str(getattr(app.conf, "broker_url", None) or "").partition(":")[0]
+    return OF_TEN[9 - given if broker in ZERO_FIRST else given]
 
 
 def _schedule(schedule: Any, zone: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant
 from oncue.domain.plain_text import showable
 
+NOT_TRANSLATED = "not translated"  # how such notes begin
 LONGEST_KEY = 60  # characters of a key that is made here
 
 
@@ -29,17 +30,31 @@ class Entry(msgspec.Struct, frozen=True):
 def print_file(name: str, entries: Iterable[Entry], header: Sequence[str], now: Instant, *, as_json: bool) -> None:
     """Print a set for `oncue apply`. A job that oncue would refuse is a comment with the reason.
 
-    JSON has no comments: what was not translated goes to standard error.
+    How much was translated goes to standard error; as JSON, which has no comments, also what was not.
     """
     taken: set[str] = set()
     checked = [_checked(entry, taken, now) for entry in entries]
     if not as_json:
         say(_as_yaml(name, checked, header), nl=False)
+        say(_summary(checked, ": see the comments"), err=True)
         return
     for entry in checked:
         for note in entry.notes:
             say(f"{entry.source}: {note}", err=True)
     print_json({"set": name, "jobs": [entry.job for entry in checked if entry.job is not None]})
+    say(_summary(checked), err=True)
+
+
+def _summary(entries: Sequence[Entry], more: str = "") -> str:
+    """Such as `4 jobs; 1 schedule and 1 option not translated`."""
+    jobs = [entry for entry in entries if entry.job is not None]
+    options = sum(note.startswith(NOT_TRANSLATED) for entry in jobs for note in entry.notes)
+    left = [_number(n, word) for n, word in ((len(entries) - len(jobs), "schedule"), (options, "option")) if n]
+    return _number(len(jobs), "job") + (f"; {' and '.join(left)} {NOT_TRANSLATED}{more}" if left else "")
+
+
+def _number(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _as_yaml(name: str, entries: Sequence[Entry], header: Sequence[str]) -> str:

@@ -18,7 +18,8 @@ Examples:
   oncue import celery shop.celery:app > jobs.yaml
   oncue apply jobs.yaml --dry-run
 
-Nothing is created: the command prints a file for `oncue apply`. Comments in it say what could not be translated.
+Nothing is created: the command prints a file for `oncue apply`. Comments in it say what could not be translated, and a
+line on standard error how much.
 """
 CRONTAB = """\b
 Examples:
@@ -39,8 +40,8 @@ Examples:
   oncue import celery shop.celery:app > jobs.yaml
   oncue import celery shop.celery:app | oncue apply - --dry-run
 
-Reads beat_schedule: crontab, timedelta and seconds, args by the names of the task's parameters, the queue and expires
-of options, and the queues of task_routes. Solar schedules become comments. APP is imported, as Celery does.
+Reads beat_schedule: crontab, timedelta and seconds, args by the names of the task's parameters, the queue, priority
+and expires of options, and the queues of task_routes. Solar schedules become comments. APP is imported, as Celery does.
 """
 SET = click.option("--set", "name", metavar="NAME", help="Name of the set in the file.")
 
