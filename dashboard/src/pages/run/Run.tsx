@@ -131,7 +131,8 @@ function Actions({ run, onChange }: { run: WholeRun; onChange: () => void }) {
   );
 }
 
-/** Whether it is dead and no open dead letter any more; an event tells of a death before the fingerprint is read. */
+/** Whether it is dead and no open dead letter any more. Letters of notices, and of runs that died outside an attempt, have no fingerprint either. */
 function isClosed(run: WholeRun): boolean {
-  return run.status === "dead" && !run.fingerprint && run.attempts.at(-1)?.number === run.attempt_number;
+  const diedInAttempt = run.attempts.at(-1)?.end_time === run.end_time;
+  return run.status === "dead" && !run.fingerprint && diedInAttempt && run.task !== "notify";
 }
