@@ -185,8 +185,11 @@ def test_a_history_that_breaks_a_promise_is_found(
     assert about(Told(other, found), found[0], tmp_path)
 
 
+SPOILT = {"no lanes": 2}  # bugs that the story of seed 1 gives no chance
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(tmp_path: Path, bug: str) -> None:
-    told = tell(make_plan(1, "sqlite", 10, calm=True), tmp_path, planted(bug), patience=20)
+    told = tell(make_plan(SPOILT.get(bug, 1), "sqlite", 10, calm=True), tmp_path, planted(bug), patience=20)
     assert BUGS[bug] in {violation.rule for violation in told.violations}
