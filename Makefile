@@ -128,6 +128,10 @@ bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/stamp ## measure oncue beside its peers
 	@.venv/bin/python bench/peers/run.py $(ARGS)
 
+.PHONY: house
+house: .venv/dev.stamp ## count files, lines, verbs and statements, and the functions that a job passes through
+	@.venv/bin/python -m bench.house $(ARGS)
+
 .PHONY: docs
 docs: .venv/docs.stamp ## build the site of docs/ in build/site; look at it with `python3 -m http.server -d build/site`
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file website/mkdocs.yml $(ARGS)

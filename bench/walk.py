@@ -1,18 +1,23 @@
-"""Print the walk of a one-shot through the code, from HTTP to history: `python bench/walk.py [--all]`.
+"""Print the walk of a one-shot through the code: `python bench/walk.py [--engine sqlite|postgres] [--all]`.
 
-A job is created over HTTP (ASGI, without a socket), claimed, executed and settled on SQLite while every call of a
-function of ours is recorded. The *walk* is what a reader follows: the functions that are on the stack when the job
-moves, which is when a statement writes, the look-ahead reads, the task's function is called, or work is passed to
-another loop or thread. Functions beside it (readers of fields, guards, views, caches) are called by a function of the
-walk and return to it; `--all` lists them as well.
+A job is created over HTTP (ASGI, without a socket), claimed, executed and settled while every call of a function of
+ours is recorded. Three measures, each of functions and of the files that they are in:
+
+- *spine*: what is on the stack when the job moves, which is when a statement writes, the look-ahead reads, the task's
+  function is called, or work is passed to another loop or thread. A reader follows these.
+- *worth opening*: four lines of code and more, also beside the spine: readers of fields, guards, views, caches.
+- *entered*: every function. `--all` lists them.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,6 +27,7 @@ from uuid import UUID, uuid4
 
 import apsw
 import httpx2
+import msgspec
 
 import oncue
 from oncue import Tasks
@@ -34,57 +40,97 @@ from oncue.domain.placement import Offer, Resources
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Key, Role, Task, Worker
 from oncue.executors.functions import LoopExecutor
-from oncue.services.attempts import Execution
+from oncue.services.execution import Execution
 from oncue.services.worker_loops import WorkerLoops
 from oncue.settings import Settings
 from oncue.tasks import Isolation
+from oncue.testing.postgres import PrivatePostgres
 
 OURS = str(Path(oncue.__file__).parent)
-STEPS = {"GroupCommit.store", "Store.write", "SqliteRunning.peek", "Attempts._start", "Settling.add"}
+STEPS = {"GroupCommit.store", "Store.write", "SqliteRunning.peek", "PostgresRunning.peek", "Attempts._start"}
+STEPS |= {"Settling.add"}
+STATEMENTS = ("fetch", "fetchrow", "fetchval", "execute", "executemany")  # of the driver for PostgreSQL
 WRITES = ("insert", "update", "delete", "with")
+COMMENTS = re.compile(r"\A(\s+|--.*\n)+")
+WORTH = 4  # lines of code
 WARM_UP = 3  # jobs before the one that is followed: caches are filled
 PATIENCE = 200  # passes until the run must have ended
 
 Function: TypeAlias = tuple[str, str]  # its file and its name
 
 
-class Walk:
-    """Records calls while `on`."""
+class Measured(msgspec.Struct, frozen=True):
+    """Functions, and the files that they are in."""
+
+    functions: int
+    files: int
+
+    @classmethod
+    def of(cls, found: set[Function]) -> Measured:
+        return cls(len(found), len({file for file, _ in found}))
+
+    def __str__(self) -> str:
+        return f"{self.functions} in {self.files}"
+
+
+class Part(msgspec.Struct):
+    """A part of the walk, as it was recorded."""
+
+    entered: dict[Function, int] = {}
+    """Each function with its lines of code."""
+    spine: dict[Function, None] = {}
+
+    def measures(self) -> tuple[Measured, Measured, Measured]:
+        worth = {function for function, lines in self.entered.items() if lines >= WORTH}
+        return Measured.of(set(self.spine)), Measured.of(worth), Measured.of(set(self.entered))
+
+    def __or__(self, other: Part) -> Part:
+        return Part(self.entered | other.entered, self.spine | other.spine)
+
+    def table(self, everything: bool) -> Iterator[str]:
+        for file, name in self.entered:
+            if everything or (file, name) in self.spine:
+                yield f"{'*' if (file, name) in self.spine else ' '} {file:<36} {name}"
+
+
+class Recorder:
+    """Records calls into `part`, if there is one."""
 
     def __init__(self) -> None:
-        self.on = False
-        self.every: dict[Function, None] = {}
-        self.steps: dict[Function, None] = {}
+        self.part: Part | None = None
+
+    @contextmanager
+    def into(self, part: Part | None) -> Iterator[None]:
+        self.part = part
+        try:
+            yield
+        finally:
+            self.part = None
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
-        if not self.on:
+        if self.part is None or event != "call":
             return
-        if event == "call" and (function := _ours(frame.f_code)) is not None:
-            self.every[function] = None
+        code = frame.f_code
+        if (function := _ours(code)) is not None:
+            self.part.entered[function] = len({line for *_, line in code.co_lines() if line != code.co_firstlineno})
             if function[1] in STEPS:
                 self.note(frame)
+        elif code.co_name in STATEMENTS and _writes(frame.f_locals.get("query") or frame.f_locals.get("command")):
+            self.note(frame)
 
     def statement(self, cursor: apsw.Cursor, sql: str, given: object) -> bool:
-        if self.on and sql.lstrip().startswith(WRITES):
+        if self.part is not None and _writes(sql):
             self.note(sys._getframe(1))
         return True
 
     def note(self, frame: FrameType | None) -> None:
-        """Take a step: every function of ours on the stack belongs to the walk."""
-        for function in reversed(list(_stack(frame))):
-            self.steps[function] = None
+        """The job moves: every function of ours on the stack belongs to the spine."""
+        if self.part is not None:
+            self.part.spine.update(dict.fromkeys(reversed(list(_stack(frame)))))
 
-    def table(self, everything: bool) -> Iterator[str]:
-        for file, name in self.every:
-            if everything or (file, name) in self.steps:
-                yield f"{'*' if (file, name) in self.steps else ' '} {file:<36} {name}"
 
-    def __str__(self) -> str:
-        steps, every = self.steps, self.every
-        return (
-            f"{len(steps)} functions in {len({file for file, _ in steps})} files, "
-            f"and {len(every)} in {len({file for file, _ in every})} with those beside it"
-        )
+def _writes(sql: object) -> bool:
+    return isinstance(sql, str) and COMMENTS.sub("", sql).startswith(WRITES)
 
 
 def _ours(code: CodeType) -> Function | None:
@@ -100,36 +146,54 @@ def _stack(frame: FrameType | None) -> Iterator[Function]:
         frame = frame.f_back
 
 
-async def main(everything: bool) -> None:
-    walk, tasks, clock = Walk(), Tasks(), SystemClock()
+async def walk(url: str) -> tuple[Part, Part]:
+    """Return what creating a job enters, and what its way from the claim to history does."""
+    recorder, tasks, clock = Recorder(), Tasks(), SystemClock()
 
     @tasks.task("hello")
     async def hello(ctx: Any, name: str = "you") -> str:
-        if walk.on:
-            walk.note(sys._getframe())
+        recorder.note(sys._getframe())
         return name
 
-    with TemporaryDirectory() as folder:
-        settings = Settings(engine=f"sqlite:///{folder}/oncue.db")
-        apsw.connection_hooks.append(lambda db: db.set_exec_trace(walk.statement))
-        sys.setprofile(walk.profile)
-        threading.setprofile(walk.profile)  # for the thread that writes
-        engine = await open_engine(settings)
+    settings = Settings(engine=url)
+    trace = apsw.connection_hooks
+    trace.append(lambda db: db.set_exec_trace(recorder.statement))
+    sys.setprofile(recorder.profile)
+    threading.setprofile(recorder.profile)  # for the thread that writes
+    engine = await open_engine(settings)
+    try:
         await engine.maintenance.maintain(clock.now(), Duration(365 * DAY))
         client = await signed_in(engine, clock, settings)
         loops = await worker(engine, clock, settings, tasks)
         for _ in range(WARM_UP):
-            await finish(loops, await create(client), engine, walk)
-        walk.on = True
-        job_id = await create(client)
-        walk.on = False
-        created = str(walk)
-        await finish(loops, job_id, engine, walk, follow=True)
-        sys.setprofile(None)
-        print("\n".join(walk.table(everything)))
-        print(f"\ncreate: {created}\ncreate to history: {walk}")
+            await finish(loops, await create(client), engine, recorder, None)
+        created, finished = Part(), Part()
+        with recorder.into(created):
+            job_id = await create(client)
+        await finish(loops, job_id, engine, recorder, finished)
         await client.aclose()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        trace.pop()
         await engine.close()
+    return created, finished
+
+
+@contextmanager
+def private(engine: str) -> Iterator[str]:
+    """Yield the URL of an empty store."""
+    if engine == "postgres":
+        with PrivatePostgres(fast=True) as server:
+            yield server.create_database("walk")
+    else:
+        with TemporaryDirectory() as folder:
+            yield f"sqlite:///{folder}/oncue.db"
+
+
+def walked(engine: str) -> tuple[Part, Part]:
+    with private(engine) as url:
+        return asyncio.run(walk(url))
 
 
 async def signed_in(engine: Engine, clock: SystemClock, settings: Settings) -> httpx2.AsyncClient:
@@ -156,19 +220,31 @@ async def create(client: httpx2.AsyncClient) -> str:
     return job_id
 
 
-async def finish(loops: WorkerLoops, job_id: str, engine: Engine, walk: Walk, follow: bool = False) -> None:
+async def finish(loops: WorkerLoops, job_id: str, engine: Engine, recorder: Recorder, part: Part | None) -> None:
     for _ in range(PATIENCE):
-        walk.on = follow
-        loops.prefetch.ask(None)
-        await loops.worker.run_once()
-        await loops.settling.run_once()
-        await asyncio.sleep(0.005)
-        walk.on = False
+        with recorder.into(part):
+            loops.prefetch.ask(None)
+            await loops.worker.run_once()
+            await loops.settling.run_once()
+            await asyncio.sleep(0.005)
         run = await engine.history.run(None, RunId(UUID(job_id)))
         if run is not None and run.state.final:
             return
     raise TimeoutError(f"run {job_id} has not ended")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--all", action="store_true", help="also list the functions beside the spine")
+    given = parser.parse_args()
+    created, finished = walked(given.engine)
+    print("\n".join((created | finished).table(given.all)))
+    print(f"\n{'':<18} {'spine':>12} {'worth opening':>15} {'entered':>12}")
+    for name, part in (("create", created), ("claim to settled", finished), ("whole", created | finished)):
+        spine, worth, entered = map(str, part.measures())
+        print(f"{name:<18} {spine:>12} {worth:>15} {entered:>12}")
+
+
 if __name__ == "__main__":
-    asyncio.run(main("--all" in sys.argv))
+    main()
