@@ -153,7 +153,7 @@ def tables(place: Place, name: str) -> dict[str, list[str]]:
 
 
 def shape(place: Place, name: str) -> list[Any]:
-    """Every table, view, index, sequence, function and trigger, as the database describes it."""
+    """Every table, column, view, index, sequence, function and trigger, as the database describes it."""
     if place.server is None:
         with closing(apsw.Connection(str(place.folder / f"{name}.db"))) as db:
             return sorted(map(repr, db.execute("select * from sqlite_master").fetchall()))
@@ -167,7 +167,9 @@ def shape(place: Place, name: str) -> list[Any]:
             where pronamespace{ours}""",
         "select array_agg(pg_get_triggerdef(oid) order by tgname) from pg_trigger where not tgisinternal",
         f"""select array_agg(conname || pg_get_constraintdef(oid) order by conname) from pg_constraint
-            where connamespace{ours}""",
+            where connamespace{ours} and contype <> 'n'""",  # of partitions: pg_dump gives these other names
+        f"""select array_agg(concat_ws(' ', relname, attname, atttypid::regtype, attnotnull, attidentity)
+            order by relname, attnum) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace{ours}""",
     )
 
 
