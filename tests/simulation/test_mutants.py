@@ -17,6 +17,7 @@ GOOD: dict[int, bool] = {}
 # Each bug of an engine, and a seed whose story it spoils.
 SEEN = {
     "settle matches on the run's id only": 12,
+    "settle does not compare tokens": 267,
     "a buried worker's late result is taken": 12,
     "save is not fenced": 37,
     "claim forgets to raise the token": 0,
@@ -56,7 +57,6 @@ UNSEEN = {
     "a job's key is not looked for in the generation before": "nobody in the simulation uses idempotency keys",
     "the peek's window is closed at its beginning": "a run that is seen twice is claimed once all the same",
     "a worker that has beaten meanwhile is buried": "it must beat between a look and the next call",
-    "settle does not compare tokens": "no worker of a story has two attempts of one run at a time",
     "a claim takes runs after its deadline": "its worker finds them, and whether they count as lost decides nothing",
     "what a worker holds is told to every worker": "who asks for such a run by its id is told that it holds none",
     "a worker declared dead is told all that it held": "what it then settles or returns is refused",
