@@ -86,7 +86,7 @@ def local_servers(folder: Path) -> list[LocalServer]:
 
 def _read(file: Path) -> LocalServer | None:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = _opened(file)
     except OSError:
         return None
     try:
@@ -95,13 +95,18 @@ def _read(file: Path) -> LocalServer | None:
         live = _is_same(place, _place()) and _locked(descriptor)
         us = os.geteuid()
         owners = (us,) if us else (0, file.parent.stat().st_uid)  # root could read anybody's
+        # Anybody may give away a folder with a file in it that leads elsewhere, or put one into a shared folder.
+        trusted = of.st_uid in owners and (is_here(url) or live)
     except (OSError, ValueError):
         return None
     finally:
         os.close(descriptor)
-    # Anybody may give away a folder with a file in it that leads elsewhere, or put one into a folder that is shared.
-    trusted = of.st_uid in owners and (live or is_here(url))
     return LocalServer(url, database, live, of.st_mtime_ns) if trusted else None
+
+
+def _opened(file: Path) -> int:
+    """Return its descriptor. A link is not followed, and a pipe does not wait for a writer."""
+    return os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def is_here(url: str) -> bool:
@@ -135,9 +140,13 @@ def _write(folder: Path, text: str) -> int:
 
 def _remove_old(folder: Path) -> None:
     for file in folder.glob(f"{_PREFIX}*"):
-        with suppress(OSError), file.open("rb") as opened:
-            if not _locked(opened.fileno()):
-                file.unlink(missing_ok=True)
+        with suppress(OSError):
+            descriptor = _opened(file)
+            try:
+                if not _locked(descriptor):
+                    file.unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
 
 
 def _locked(descriptor: int) -> bool:

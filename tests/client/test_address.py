@@ -1,6 +1,7 @@
 """Where a client looks for the server and its key."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from oncue import local_server
 from oncue.client import AsyncClient, Client
 from oncue.client.address import find_address
 from oncue.client.contexts import Context, Contexts, write_contexts
-from oncue.local_server import announced, data_dir, local_servers
+from oncue.local_server import LocalServer, announced, data_dir, local_servers
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +120,26 @@ def test_an_address_that_somebody_else_put_into_a_folder_gets_no_key(elsewhere: 
         assert find_address("http://127.0.0.1:4").key_now() is None
         os.chown(file.parent, 65534, -1)  # a service's folder, in which root looks
         assert find_address("http://127.0.0.1:4").key_now() == "oc_usual"
+
+
+def test_whatever_else_is_in_a_folder_hinders_neither_its_clients_nor_its_server(elsewhere: Path) -> None:
+    folder = elsewhere / ".oncue"
+    folder.mkdir(exist_ok=True)
+    (folder / "address.url").write_text("http://[\nsqlite\n- -\n")
+    (folder / "address.folder").mkdir()
+    os.mkfifo(folder / "address.pipe")
+    assert local_servers(folder) == []
+
+    found: list[list[LocalServer]] = []
+
+    def serve() -> None:
+        with announced(folder, "http://127.0.0.1:5", ""):
+            found.append(local_servers(folder))
+
+    server = threading.Thread(target=serve, daemon=True)  # which a pipe would hold for ever
+    server.start()
+    server.join(60)
+    assert [one.url for one in found[0]] == ["http://127.0.0.1:5"]
 
 
 def test_a_program_uses_a_context_by_name_only(
